@@ -13,12 +13,10 @@ void register_build_info(py::module_& module) {
     py::dict info;
     info["version"] = PARSIMON_VERSION;
     info["simd"] = PARSIMON_SIMD_LEVEL;
-    info["eigen_simd"] = Eigen::SimdInstructionSetsInUse();
     info["compiler"] = PARSIMON_COMPILER;
+    info["cxx_standard"] = EIGEN_COMP_CXXVER;
     info["eigen"] = std::to_string(EIGEN_WORLD_VERSION) + "." +
-                    std::to_string(EIGEN_MAJOR_VERSION) + "." +
-                    std::to_string(EIGEN_MINOR_VERSION);
-    info["cxx_standard"] = static_cast<int>(__cplusplus / 100 % 100);
+                    std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
     info["build_type"] = PARSIMON_BUILD_TYPE;
     return info;
   });

@@ -31,7 +31,7 @@ def build_info() -> dict[str, Any]:
     -------
     dict
         ``version``; ``simd``, the instruction set in use, and ``simd_available``, those that are
-        both installed and supported by this processor; ``eigen_simd``, what Eigen makes of it;
-        ``compiler``, ``cxx_standard``, ``eigen`` (its version) and ``build_type``.
+        both installed and supported by this processor; ``compiler``, ``cxx_standard``, ``eigen``
+        (its version) and ``build_type``.
     """
     return {**_core.build_info(), "simd_available": list(_core.available_levels)}

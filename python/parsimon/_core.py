@@ -9,12 +9,11 @@ import os
 
 from . import _cpu
 
-_installed = [
+available_levels = [
     level
-    for level in ("baseline", "avx2", "avx512")
+    for level in _cpu.supported_levels()
     if importlib.util.find_spec(f"{__package__}._core_{level}") is not None
 ]
-available_levels = [level for level in _installed if level in _cpu.supported_levels()]
 
 
 def _choose() -> str:
@@ -30,4 +29,10 @@ def _choose() -> str:
 
 
 _module = importlib.import_module(f"{__package__}._core_{_choose()}")
-globals().update({name: value for name, value in vars(_module).items() if not name.startswith("_")})
+
+for _name, _value in vars(_module).items():
+    if not _name.startswith("_"):
+        if isinstance(_value, type):
+            # A pickle must not name the instruction set of the machine that wrote it.
+            _value.__module__ = __name__
+        globals()[_name] = _value

@@ -1,0 +1,93 @@
+# make demo, make test: everything from a bare python3, a C++ compiler and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BUILD := build
+
+CXX_FILES = $(shell find cpp -name '*.hpp' -o -name '*.cpp')
+PY_DIRS = $(wildcard python tests bench docs)
+SOURCES := $(shell find cpp/include cpp/bindings cmake licenses python -type f ! -name '*.pyc') \
+           CMakeLists.txt pyproject.toml README.md LICENSE
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export CMAKE_GENERATOR := Ninja
+
+.NOTPARALLEL:
+.PHONY: help demo test test-python test-cpp lint format bench sanitize clean
+
+help:
+	@echo "make demo      train on a stream, compare with SVC, write demo.png"
+	@echo "make test      linters, pytest and the C++ tests"
+	@echo "               (one of them: make lint, make test-python ARGS='-k komp', make test-cpp)"
+	@echo "make bench     benchmarks"
+	@echo "make sanitize  the C++ tests under the address and undefined-behaviour sanitizers"
+	@echo "make format    format all C++ and Python"
+	@echo "make clean     remove everything that make built"
+	@echo "PYTHON=python3.12 make ...  uses another interpreter (after make clean)"
+
+demo: $(VENV)/.installed
+	$(BIN)/python -m parsimon.demo
+
+test: lint test-python test-cpp
+
+test-python: $(VENV)/.dev
+	PARSIMON_WHEEL="$$(ls $(CURDIR)/$(BUILD)/dist/*.whl)" $(BIN)/python -m pytest $(ARGS)
+
+test-cpp: $(BUILD)/cpp/.stamp
+	$(BIN)/cmake --build $(BUILD)/cpp
+	$(BIN)/ctest --test-dir $(BUILD)/cpp --output-on-failure
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check $(PY_DIRS)
+	$(BIN)/ruff format --check $(PY_DIRS)
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix-only --quiet $(PY_DIRS)
+	$(BIN)/ruff format $(PY_DIRS)
+	$(BIN)/clang-format -i $(CXX_FILES)
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m pytest bench --benchmark-enable $(ARGS)
+
+sanitize: $(VENV)/.tools
+	$(BIN)/cmake -S . -B $(BUILD)/sanitize -DPARSIMON_TESTS=ON \
+	  -DCMAKE_PREFIX_PATH="$$(cat $(VENV)/.tools)" \
+	  -DCMAKE_CXX_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" \
+	  -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	$(BIN)/cmake --build $(BUILD)/sanitize
+	$(BIN)/ctest --test-dir $(BUILD)/sanitize --output-on-failure
+
+clean:
+	rm -rf $(VENV) $(BUILD) .mypy_cache .pytest_cache .ruff_cache
+
+# What a build needs, in the environment itself rather than in pip's throw-away one: the paths of
+# the headers stay the same, and a second build compiles only what has changed. The stamp holds the
+# path of site-packages.
+$(VENV)/.tools: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --group build
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > $@
+
+$(BUILD)/dist/.stamp: $(VENV)/.tools $(SOURCES)
+	rm -rf $(BUILD)/dist
+	$(BIN)/python -m pip wheel --verbose --no-deps --no-build-isolation --wheel-dir $(BUILD)/dist \
+	  -Cbuild-dir=$(BUILD)/python -Ccmake.define.PARSIMON_WERROR=ON .
+	touch $@
+
+$(VENV)/.installed: $(BUILD)/dist/.stamp
+	$(BIN)/python -m pip install --quiet "$$(ls $(BUILD)/dist/*.whl)[all]"
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps $(BUILD)/dist/*.whl
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet "$$(ls $(BUILD)/dist/*.whl)[dev]"
+	touch $@
+
+$(BUILD)/cpp/.stamp: $(VENV)/.tools
+	$(BIN)/cmake -S . -B $(BUILD)/cpp -DPARSIMON_TESTS=ON -DPARSIMON_WERROR=ON \
+	  -DCMAKE_PREFIX_PATH="$$(cat $(VENV)/.tools)"
+	touch $@
