@@ -1,0 +1,197 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "parsimon/algorithm/trace.hpp"
+#include "parsimon/loss/loss.hpp"
+#include "parsimon/rkhs/sparse_function.hpp"
+#include "parsimon/schedule/budget.hpp"
+#include "parsimon/schedule/step.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+struct PolkSettings {
+  LossPtr loss;
+  StepSchedule step;
+  BudgetSchedule budget;
+  double regularization = 1e-6;
+  // Whether predictions come from an average of the iterates, weighted towards the latest.
+  bool average = false;
+};
+
+// Parsimonious online learning with kernels (Algorithm 2, POLK). Each mini-batch does
+//
+//   f <- KOMP((1 - eta lambda) f - (eta / B) sum_i l'(f(x_i), y_i) k(x_i, .), eps)
+//
+// A mini-batch in which every gradient is zero adds nothing and is not compressed.
+// If a step throws, the model is as it was before that step. Not thread safe.
+class Polk {
+ public:
+  Polk(KernelPtr kernel, PolkSettings settings, Index features, Index outputs)
+      : settings_(std::move(settings)),
+        outputs_(outputs),
+        function_(std::move(kernel), features, settings_.average ? 2 * outputs : outputs, outputs) {
+    const double shrinkage =
+        settings_.step.largest() * settings_.regularization * settings_.loss->regularizer_scale();
+    require(settings_.regularization >= 0 && shrinkage < 1,
+            "The learning rate " + format_number(settings_.step.largest()) +
+                " times the regularization " + format_number(settings_.regularization) +
+                " must be at least 0 and below " +
+                format_number(1 / settings_.loss->regularizer_scale()) +
+                ": choose a smaller learning rate or regularization.");
+  }
+
+  const PolkSettings& settings() const { return settings_; }
+  const SparseFunction& function() const { return function_; }
+  Index outputs() const { return outputs_; }
+  Index features() const { return function_.dictionary().features(); }
+  Index samples() const { return samples_; }
+  Index batches() const { return batches_; }
+  const Trace& trace() const { return trace_; }
+
+  // targets: as the loss wants them; sample_weights: empty, or one non-negative number a sample.
+  StepRecord step(const ConstRows& samples, const ConstRows& targets,
+                  const Eigen::Ref<const Vector>& sample_weights) {
+    const double eta = settings_.step.at(batches_);
+    StepRecord record;
+    record.budget = settings_.budget.at(eta);
+
+    function_.compare(samples, batch_);
+    auto predictions = predictions_.resize(samples.rows(), outputs_);
+    function_.evaluate(batch_, predictions);
+    auto gradient = gradient_.resize(samples.rows(), outputs_);
+    losses_.resize(samples.rows());
+    settings_.loss->evaluate(predictions, targets, losses_, gradient);
+    if (sample_weights.size() > 0) gradient.array().colwise() *= sample_weights.array();
+    record.loss = losses_.mean();
+
+    auto new_weights = active_part_of(gradient);
+    new_weights *= -eta / static_cast<double>(samples.rows());
+    require_bounded(new_weights, record.loss);
+    record.active = new_weights.rows();
+
+    const double shrink =
+        1 - eta * settings_.regularization * settings_.loss->regularizer_scale();
+    function_.function_weights() *= shrink;
+    if (record.active > 0) {
+      record.compression_error =
+          function_.add(samples, batch_, active_, new_weights, record.budget).error;
+    }
+    finish(samples.rows(), record);
+    return record;
+  }
+
+  // Mini-batch by mini-batch through a block of samples, as long as keep_going() says so.
+  // Returns how many samples were taken.
+  template <typename KeepGoing>
+  Index run(const ConstRows& samples, const ConstRows& targets,
+            const Eigen::Ref<const Vector>& sample_weights, Index batch_size,
+            KeepGoing&& keep_going) {
+    check(samples, targets, sample_weights, batch_size);
+    Index start = 0;
+    while (start < samples.rows() && keep_going()) {
+      const Index count = std::min(batch_size, samples.rows() - start);
+      const Index weighted = sample_weights.size() > 0 ? count : 0;
+      step(samples.middleRows(start, count), targets.middleRows(start, count),
+           sample_weights.segment(weighted > 0 ? start : 0, weighted));
+      start += count;
+    }
+    return start;
+  }
+
+  // values = f at the points: the average of the iterates if there is one, else the last.
+  void predict(const ConstRows& points, Rows values) const {
+    const RowMatrix weights = prediction_weights();
+    evaluate(function_.dictionary(), weights, points, values);
+  }
+
+  RowMatrix prediction_weights() const { return function_.weights().rightCols(outputs_); }
+  KernelExpansion expansion() const {
+    return function_.expansion(settings_.average ? outputs_ : 0, outputs_);
+  }
+
+  void restore(SparseFunction function, BudgetSchedule budget, Index samples, Index batches,
+               Trace trace) {
+    function_ = std::move(function);
+    settings_.budget = budget;
+    samples_ = samples;
+    batches_ = batches;
+    trace_ = std::move(trace);
+  }
+
+ private:
+  // Weights of the average: iterate t counts like t^kRecency, so that the beginning is forgotten
+  // whatever the length of the stream (polynomial-decay averaging).
+  static constexpr double kRecency = 3;
+  // Weights beyond this square to infinity somewhere; no sensible model comes near it.
+  static constexpr double kLargestWeight = 1e100;
+
+  RowBuffer::Map active_part_of(const ConstRows& gradient) {
+    active_.clear();
+    for (Index i = 0; i < gradient.rows(); ++i) {
+      if ((gradient.row(i).array() != 0).any()) active_.push_back(i);
+    }
+    auto selected = new_weights_.resize(static_cast<Index>(active_.size()), outputs_);
+    for (std::size_t k = 0; k < active_.size(); ++k) {
+      selected.row(static_cast<Index>(k)) = gradient.row(active_[k]);
+    }
+    return selected;
+  }
+
+  static void require_bounded(const ConstRows& new_weights, double loss) {
+    const bool bounded = new_weights.size() == 0 || (new_weights.array().abs() < kLargestWeight).all();
+    if (bounded && loss < kLargestWeight) return;
+    throw DivergenceError(
+        "The predictions have grown beyond all bounds (mean loss " + format_number(loss) +
+        "). The model is as it was before this mini-batch. Choose a smaller learning rate, or "
+        "scale the targets.");
+  }
+
+  void finish(Index count, StepRecord& record) {
+    batches_ += 1;
+    samples_ += count;
+    if (settings_.average) {
+      const double share = (kRecency + 1) / (static_cast<double>(batches_) + kRecency);
+      auto average = function_.weights().rightCols(outputs_);
+      average += share * (function_.function_weights() - average);
+    }
+    record.samples = samples_;
+    record.model_order = function_.model_order();
+    settings_.budget.observe(record.model_order);
+    trace_.add(record);
+  }
+
+  void check(const ConstRows& samples, const ConstRows& targets,
+             const Eigen::Ref<const Vector>& sample_weights, Index batch_size) const {
+    require(samples.cols() == features(), "The samples have " + std::to_string(samples.cols()) +
+                                              " features, but the model was made for " +
+                                              std::to_string(features()) + ".");
+    require(targets.rows() == samples.rows() &&
+                (sample_weights.size() == 0 || sample_weights.size() == samples.rows()),
+            "There must be as many targets and sample weights as samples.");
+    require(batch_size > 0, "The batch size must be positive.");
+    require(samples.allFinite() && sample_weights.allFinite() && targets.allFinite(),
+            "The samples, targets and sample weights must be finite.");
+    settings_.loss->check_targets(targets, outputs_);
+  }
+
+  PolkSettings settings_;
+  Index outputs_;
+  SparseFunction function_;
+  Index samples_ = 0;
+  Index batches_ = 0;
+  Trace trace_;
+
+  Batch batch_;
+  RowBuffer predictions_;
+  RowBuffer gradient_;
+  RowBuffer new_weights_;
+  Vector losses_;
+  std::vector<Index> active_;
+};
+
+}  // namespace parsimon

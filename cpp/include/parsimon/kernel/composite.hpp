@@ -1,0 +1,188 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "parsimon/kernel/check.hpp"
+#include "parsimon/kernel/kernel.hpp"
+
+namespace parsimon {
+
+// A kernel made of others. Its views are those of its parts, one after the other.
+class Composite : public Kernel {
+ public:
+  // Bounds the recursion of everything that walks the tree, parse_kernel() included.
+  static constexpr int largest_depth = 64;
+
+  // Every leaf keeps its own copy of the points, so a short text must not ask for thousands.
+  static constexpr Index largest_view_count = 1000;
+
+  Index view_count() const override { return view_count_; }
+
+  void check_features(Index features) const override {
+    for (const KernelPtr& part : parts_) part->check_features(features);
+  }
+
+  void make_views(const ConstRows& points, const RowVector& origin, View* views) const override {
+    for (const KernelPtr& part : parts_) {
+      part->make_views(points, origin, views);
+      views += part->view_count();
+    }
+  }
+
+  const std::vector<KernelPtr>& parts() const { return parts_; }
+
+ protected:
+  explicit Composite(std::vector<KernelPtr> parts) : parts_(std::move(parts)) {
+    require(!parts_.empty(), "A sum or product of kernels needs at least one kernel.");
+    for (const KernelPtr& part : parts_) {
+      require(part != nullptr, "A part of a sum, product or scaled kernel is missing (null).");
+      view_count_ += part->view_count();
+      if (const auto* composite = dynamic_cast<const Composite*>(part.get())) {
+        depth_ = std::max(depth_, composite->depth_ + 1);
+      }
+    }
+    require(view_count_ <= largest_view_count,
+            "A kernel can have " + std::to_string(largest_view_count) + " parts at most, but " +
+                std::to_string(view_count_) + " were given.");
+    require(depth_ <= largest_depth, "Sums, products and scaled kernels can be nested " +
+                                         std::to_string(largest_depth) +
+                                         " deep at most; write a + b + c as one sum.");
+  }
+
+  std::string describe_parts() const {
+    std::string text;
+    for (const KernelPtr& part : parts_) text += (text.empty() ? "" : ",") + part->describe();
+    return text;
+  }
+
+ private:
+  std::vector<KernelPtr> parts_;
+  Index view_count_ = 0;
+  int depth_ = 1;
+};
+
+// k = k_1 + k_2 + ...
+class Sum final : public Composite {
+ public:
+  explicit Sum(std::vector<KernelPtr> parts) : Composite(std::move(parts)) {}
+
+  void block(const View* a, const View* b, Rows values) const override {
+    parts().front()->block(a, b, values);
+    RowMatrix term(values.rows(), values.cols());
+    for (std::size_t i = 1; i < parts().size(); ++i) {
+      a += parts()[i - 1]->view_count();
+      b += parts()[i - 1]->view_count();
+      parts()[i]->block(a, b, term);
+      values += term;
+    }
+  }
+
+  void diagonal(const View* a, Eigen::Ref<Vector> values) const override {
+    values.setZero();
+    Vector term(values.size());
+    for (const KernelPtr& part : parts()) {
+      part->diagonal(a, term);
+      values += term;
+      a += part->view_count();
+    }
+  }
+
+  void add_gradient(const View* a, const View* b, const ConstRows& weights,
+                    Rows gradient) const override {
+    for (const KernelPtr& part : parts()) {
+      part->add_gradient(a, b, weights, gradient);
+      a += part->view_count();
+      b += part->view_count();
+    }
+  }
+
+  std::string describe() const override { return "sum(" + describe_parts() + ")"; }
+};
+
+// k = k_1 k_2 ...
+class Product final : public Composite {
+ public:
+  explicit Product(std::vector<KernelPtr> parts) : Composite(std::move(parts)) {}
+
+  void block(const View* a, const View* b, Rows values) const override {
+    parts().front()->block(a, b, values);
+    RowMatrix factor(values.rows(), values.cols());
+    for (std::size_t i = 1; i < parts().size(); ++i) {
+      a += parts()[i - 1]->view_count();
+      b += parts()[i - 1]->view_count();
+      parts()[i]->block(a, b, factor);
+      values.array() *= factor.array();
+    }
+  }
+
+  void diagonal(const View* a, Eigen::Ref<Vector> values) const override {
+    values.setOnes();
+    Vector factor(values.size());
+    for (const KernelPtr& part : parts()) {
+      part->diagonal(a, factor);
+      values.array() *= factor.array();
+      a += part->view_count();
+    }
+  }
+
+  // Each part is weighted by the product of the others, which are multiplied rather than divided
+  // out, because a part may be 0.
+  void add_gradient(const View* a, const View* b, const ConstRows& weights,
+                    Rows gradient) const override {
+    RowMatrix others(weights.rows(), weights.cols()), factor(weights.rows(), weights.cols());
+    const View *part_a = a, *part_b = b;
+    for (const KernelPtr& part : parts()) {
+      others = weights;
+      const View *other_a = a, *other_b = b;
+      for (const KernelPtr& other : parts()) {
+        if (other_a != part_a) {
+          other->block(other_a, other_b, factor);
+          others.array() *= factor.array();
+        }
+        other_a += other->view_count();
+        other_b += other->view_count();
+      }
+      part->add_gradient(part_a, part_b, others, gradient);
+      part_a += part->view_count();
+      part_b += part->view_count();
+    }
+  }
+
+  std::string describe() const override { return "product(" + describe_parts() + ")"; }
+};
+
+// k = scale k_1, scale > 0
+class Scaled final : public Composite {
+ public:
+  Scaled(double scale, KernelPtr part) : Composite({std::move(part)}), scale_(scale) {
+    detail::require_positive(scale, "The factor of a scaled kernel");
+  }
+
+  void block(const View* a, const View* b, Rows values) const override {
+    parts().front()->block(a, b, values);
+    values *= scale_;
+  }
+
+  void diagonal(const View* a, Eigen::Ref<Vector> values) const override {
+    parts().front()->diagonal(a, values);
+    values *= scale_;
+  }
+
+  void add_gradient(const View* a, const View* b, const ConstRows& weights,
+                    Rows gradient) const override {
+    const RowMatrix scaled = scale_ * weights;
+    parts().front()->add_gradient(a, b, scaled, gradient);
+  }
+
+  std::string describe() const override {
+    return "scale(" + format_number(scale_) + "," + describe_parts() + ")";
+  }
+
+ private:
+  double scale_;
+};
+
+}  // namespace parsimon

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "parsimon/memory/row_buffer.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// Points as one leaf kernel wants to see them: prepared once (moved to a common origin, divided by
+// the bandwidth, with their squared norms), so that a block of kernel values costs one product of
+// matrices. Two views can be compared only if the same kernel made both from the same origin.
+//
+// The buffers only ever grow, so a view that is filled again and again stops allocating.
+class View {
+ public:
+  Index rows() const { return points_.rows(); }
+  Index features() const { return points_.columns(); }
+
+  auto points() { return points_.all(); }
+  auto points() const { return points_.all(); }
+  auto squared_norms() { return squared_norms_.all().col(0); }
+  auto squared_norms() const { return squared_norms_.all().col(0); }
+
+  // Keeps the first rows that fit; new ones are uninitialised.
+  void resize(Index rows, Index features) {
+    points_.resize(rows, features);
+    squared_norms_.resize(rows);
+  }
+
+  void append(const View& other, Index row) {
+    points_.resize(points_.rows(), other.features());
+    points_.append(other.points_.row(row));
+    squared_norms_.append(other.squared_norms_.row(row));
+  }
+
+  // Row i becomes what row order[i] was; rows that are not named go.
+  void select(const std::vector<Index>& order) {
+    points_.select(order);
+    squared_norms_.select(order);
+  }
+
+ private:
+  RowBuffer points_;
+  RowBuffer squared_norms_{1};
+};
+
+// A positive definite function of two points. Immutable, so one kernel may serve many threads.
+//
+// `const View*` parameters point at view_count() consecutive views, one a leaf of the kernel's
+// tree; a composite hands each child its share.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  virtual Index view_count() const = 0;
+
+  // Throws Error if the kernel cannot take points of this many features.
+  virtual void check_features(Index features) const = 0;
+
+  // Overwrites views[0 .. view_count()).
+  virtual void make_views(const ConstRows& points, const RowVector& origin, View* views) const = 0;
+
+  // values(i, j) = k(a_i, b_j)
+  virtual void block(const View* a, const View* b, Rows values) const = 0;
+
+  // values(i) = k(a_i, a_i)
+  virtual void diagonal(const View* a, Eigen::Ref<Vector> values) const = 0;
+
+  // gradient.row(j) += sum_i weights(i, j) * (d/dx) k(a_i, x) at x = b_j
+  virtual void add_gradient(const View* a, const View* b, const ConstRows& weights,
+                            Rows gradient) const = 0;
+
+  // An expression that parse_kernel() turns back into the same kernel.
+  virtual std::string describe() const = 0;
+};
+
+using KernelPtr = std::shared_ptr<const Kernel>;
+
+}  // namespace parsimon

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// What a prediction is judged by. Predictions are n x outputs(), targets n x target_columns():
+// the targets themselves for regression, one column with the class index (0, 1, ...) for
+// classification. Immutable.
+class Loss {
+ public:
+  virtual ~Loss() = default;
+
+  // Columns that the targets have when the predictions have `outputs` columns.
+  virtual Index target_columns(Index outputs) const = 0;
+
+  // Throws Error if these targets cannot be judged (a class index out of range, ...).
+  virtual void check_targets(const ConstRows& targets, Index outputs) const = 0;
+
+  // values(i) = loss of sample i;  gradient.row(i) = its derivative by prediction i.
+  virtual void evaluate(const ConstRows& predictions, const ConstRows& targets,
+                        Eigen::Ref<Vector> values, Rows gradient) const = 0;
+
+  // The regulariser is (this * lambda / 2) ||f||^2: the papers use lambda ||f||^2 with the
+  // multi-class hinge loss and lambda / 2 ||f||^2 elsewhere.
+  virtual double regularizer_scale() const { return 1.0; }
+
+  virtual bool is_classification() const = 0;
+
+  // An expression that parse_loss() turns back into the same loss.
+  virtual std::string describe() const = 0;
+};
+
+using LossPtr = std::shared_ptr<const Loss>;
+
+}  // namespace parsimon

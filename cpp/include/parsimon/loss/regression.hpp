@@ -1,0 +1,140 @@
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "parsimon/loss/loss.hpp"
+#include "parsimon/text.hpp"
+
+namespace parsimon {
+
+// A loss of one number, applied to every output; the loss of a sample is the sum over its outputs.
+//
+// Derived::judge(prediction, target, slope) returns the value and sets slope to its derivative by
+// the prediction. At a kink the slope is a subgradient, 0 where 0 is one, so that a sample that is
+// predicted well enough adds nothing to the model.
+template <class Derived>
+class ElementwiseLoss : public Loss {
+ public:
+  Index target_columns(Index outputs) const final { return outputs; }
+
+  void check_targets(const ConstRows& targets, Index outputs) const final {
+    if (targets.cols() != outputs) {
+      throw Error("The targets have " + std::to_string(targets.cols()) +
+                  " columns, but the model has " + std::to_string(outputs) +
+                  " outputs: give one target column for each output.");
+    }
+    for (Index i = 0; i < targets.rows(); ++i) {
+      if (targets.row(i).allFinite()) continue;
+      throw Error("The target of sample " + std::to_string(i) +
+                  " is NaN or infinite: remove the sample or give it a finite target.");
+    }
+  }
+
+  void evaluate(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
+                Rows gradient) const final {
+    const Derived& loss = static_cast<const Derived&>(*this);
+    for (Index i = 0; i < predictions.rows(); ++i) {
+      double total = 0.0;
+      for (Index c = 0; c < predictions.cols(); ++c) {
+        double slope = 0.0;
+        total += loss.judge(predictions(i, c), targets(i, c), slope);
+        gradient(i, c) = slope;
+      }
+      values(i) = total;
+    }
+  }
+
+  bool is_classification() const final { return false; }
+};
+
+// (f - y)^2 / 2
+class SquaredLoss final : public ElementwiseLoss<SquaredLoss> {
+ public:
+  double judge(double prediction, double target, double& slope) const {
+    slope = prediction - target;
+    return 0.5 * slope * slope;
+  }
+
+  std::string describe() const override { return "squared"; }
+};
+
+// With r = f - y: r^2 / 2 for |r| <= threshold, threshold (|r| - threshold / 2) beyond.
+class HuberLoss final : public ElementwiseLoss<HuberLoss> {
+ public:
+  explicit HuberLoss(double threshold) : threshold_(threshold) {
+    if (!(std::isfinite(threshold) && threshold > 0.0)) {
+      throw Error("The threshold of the Huber loss is " + format_number(threshold) +
+                  ": give a positive, finite number.");
+    }
+  }
+
+  double judge(double prediction, double target, double& slope) const {
+    const double residual = prediction - target;
+    const double size = std::abs(residual);
+    if (size <= threshold_) {
+      slope = residual;
+      return 0.5 * residual * residual;
+    }
+    slope = std::copysign(threshold_, residual);
+    return threshold_ * (size - 0.5 * threshold_);
+  }
+
+  double threshold() const { return threshold_; }
+  std::string describe() const override { return "huber(" + format_number(threshold_) + ")"; }
+
+ private:
+  double threshold_;
+};
+
+// max(0, |f - y| - tolerance)
+class EpsilonInsensitiveLoss final : public ElementwiseLoss<EpsilonInsensitiveLoss> {
+ public:
+  explicit EpsilonInsensitiveLoss(double tolerance) : tolerance_(tolerance) {
+    if (!(std::isfinite(tolerance) && tolerance >= 0.0)) {
+      throw Error("The tolerance of the epsilon-insensitive loss is " + format_number(tolerance) +
+                  ": give a finite number that is not negative.");
+    }
+  }
+
+  double judge(double prediction, double target, double& slope) const {
+    const double residual = prediction - target;
+    const double excess = std::abs(residual) - tolerance_;
+    slope = excess > 0.0 ? std::copysign(1.0, residual) : 0.0;
+    return excess > 0.0 ? excess : 0.0;
+  }
+
+  double tolerance() const { return tolerance_; }
+  std::string describe() const override {
+    return "epsilon_insensitive(" + format_number(tolerance_) + ")";
+  }
+
+ private:
+  double tolerance_;
+};
+
+// With r = y - f: quantile * r for r >= 0, (quantile - 1) * r below. Its minimiser is that
+// quantile.
+class PinballLoss final : public ElementwiseLoss<PinballLoss> {
+ public:
+  explicit PinballLoss(double quantile) : quantile_(quantile) {
+    if (!(quantile > 0.0 && quantile < 1.0)) {
+      throw Error("The quantile of the pinball loss is " + format_number(quantile) +
+                  ": give a number between 0 and 1, both excluded.");
+    }
+  }
+
+  double judge(double prediction, double target, double& slope) const {
+    const double residual = target - prediction;
+    slope = residual > 0.0 ? -quantile_ : residual < 0.0 ? 1.0 - quantile_ : 0.0;
+    return -slope * residual;
+  }
+
+  double quantile() const { return quantile_; }
+  std::string describe() const override { return "pinball(" + format_number(quantile_) + ")"; }
+
+ private:
+  double quantile_;
+};
+
+}  // namespace parsimon

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// A row-major matrix whose memory only ever grows: rows come and go, or the shape changes from one
+// use to the next, and a loop in steady state does not allocate.
+class RowBuffer {
+ public:
+  using Map = Eigen::Map<RowMatrix, Eigen::AlignedMax>;
+  using ConstMap = Eigen::Map<const RowMatrix, Eigen::AlignedMax>;
+
+  explicit RowBuffer(Index columns = 0) : columns_(columns) {}
+
+  Index rows() const { return rows_; }
+  Index columns() const { return columns_; }
+  Map all() { return {storage_.data(), rows_, columns_}; }
+  ConstMap all() const { return {storage_.data(), rows_, columns_}; }
+  auto row(Index i) { return Eigen::Map<RowVector>(storage_.data() + i * columns_, columns_); }
+  auto row(Index i) const {
+    return Eigen::Map<const RowVector>(storage_.data() + i * columns_, columns_);
+  }
+
+  // Keeps the first rows that fit; new ones are uninitialised.
+  Map resize(Index rows) {
+    const Index needed = rows * columns_;
+    if (needed > storage_.size()) {
+      storage_.conservativeResize(std::max(needed, 2 * storage_.size()));
+    }
+    rows_ = rows;
+    return all();
+  }
+
+  // What was there is lost if the number of columns changes.
+  Map resize(Index rows, Index columns) {
+    columns_ = columns;
+    return resize(rows);
+  }
+
+  template <typename Row>
+  void append(const Eigen::MatrixBase<Row>& values) {
+    resize(rows_ + 1);
+    row(rows_ - 1) = values;
+  }
+
+  void erase(Index i) {
+    double* rest = storage_.data() + (i + 1) * columns_;
+    std::copy(rest, storage_.data() + rows_ * columns_, storage_.data() + i * columns_);
+    --rows_;
+  }
+
+  // Row i becomes what row order[i] was; rows that are not named go.
+  void select(const std::vector<Index>& order) {
+    const auto count = static_cast<Index>(order.size());
+    if (std::is_sorted(order.begin(), order.end())) {
+      for (Index i = 0; i < count; ++i) {
+        const Index source = order[static_cast<std::size_t>(i)];
+        if (source != i) row(i) = row(source);
+      }
+    } else {
+      const RowMatrix old = all();
+      for (Index i = 0; i < count; ++i) row(i) = old.row(order[static_cast<std::size_t>(i)]);
+    }
+    rows_ = count;
+  }
+
+ private:
+  Vector storage_;
+  Index columns_;
+  Index rows_ = 0;
+};
+
+}  // namespace parsimon

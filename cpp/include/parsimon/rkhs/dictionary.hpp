@@ -1,0 +1,110 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "parsimon/kernel/kernel.hpp"
+#include "parsimon/memory/row_buffer.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// The points that carry a function, with the kernel's views of them.
+//
+// Invariant: views() are the kernel's views of points() about origin(); ids are unique and stay
+// with their points, whatever the order. The origin is the first point ever seen, so that data far
+// from zero lose no digits; it never changes once there are points.
+class Dictionary {
+ public:
+  Dictionary(KernelPtr kernel, Index features)
+      : kernel_(std::move(kernel)),
+        points_(features),
+        views_(static_cast<std::size_t>(kernel_->view_count())) {
+    kernel_->check_features(features);
+    for (View& view : views_) view.resize(0, features);
+  }
+
+  const Kernel& kernel() const { return *kernel_; }
+  const KernelPtr& kernel_pointer() const { return kernel_; }
+  Index size() const { return points_.rows(); }
+  Index features() const { return points_.columns(); }
+  auto points() const { return points_.all(); }
+  const View* views() const { return views_.data(); }
+  const RowVector& origin() const { return origin_; }
+  const std::vector<Index>& ids() const { return ids_; }
+  bool is_protected(Index i) const { return protected_[static_cast<std::size_t>(i)]; }
+  Index id(Index i) const { return ids_[static_cast<std::size_t>(i)]; }
+  Index next_id() const { return next_id_; }
+
+  // Views of other points that may be compared with views().
+  void make_views(const ConstRows& points, std::vector<View>& views) {
+    if (origin_.size() == 0 && points.rows() > 0) origin_ = points.row(0);
+    views.resize(views_.size());
+    kernel_->make_views(points, origin_, views.data());
+  }
+
+  // The same without fixing the origin: an empty dictionary compares with nothing.
+  void make_views(const ConstRows& points, std::vector<View>& views) const {
+    views.resize(views_.size());
+    const bool unset = origin_.size() == 0;
+    kernel_->make_views(points, unset ? RowVector(RowVector::Zero(features())) : origin_,
+                        views.data());
+  }
+
+  std::vector<View> views_of(const std::vector<Index>& points) const {
+    std::vector<View> views = views_;
+    for (View& view : views) view.select(points);
+    return views;
+  }
+
+  void append(const ConstRows& points, bool is_protected) {
+    std::vector<View> views;
+    make_views(points, views);
+    for (Index i = 0; i < points.rows(); ++i) {
+      append(points.row(i), views.data(), i, is_protected, next_id_);
+    }
+  }
+
+  // Appends one point whose view is row `source` of the given views.
+  template <typename Row>
+  void append(const Eigen::MatrixBase<Row>& point, const View* views, Index source,
+              bool is_protected, Index id) {
+    points_.append(point);
+    for (std::size_t v = 0; v < views_.size(); ++v) views_[v].append(views[v], source);
+    protected_.push_back(is_protected);
+    ids_.push_back(id);
+    next_id_ = std::max(next_id_, id + 1);
+  }
+
+  // Point i becomes what point order[i] was; points that are not named go.
+  void select(const std::vector<Index>& order) {
+    points_.select(order);
+    for (View& view : views_) view.select(order);
+    std::vector<bool> was_protected = protected_;
+    std::vector<Index> old_ids = ids_;
+    protected_.resize(order.size());
+    ids_.resize(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      protected_[i] = was_protected[static_cast<std::size_t>(order[i])];
+      ids_[i] = old_ids[static_cast<std::size_t>(order[i])];
+    }
+  }
+
+  // For models that are read back: the state that points() alone do not tell.
+  void restore(RowVector origin, const std::vector<Index>& ids, Index next_id) {
+    origin_ = std::move(origin);
+    ids_ = ids;
+    next_id_ = next_id;
+  }
+
+ private:
+  KernelPtr kernel_;
+  RowBuffer points_;
+  std::vector<View> views_;
+  RowVector origin_;
+  std::vector<bool> protected_;
+  std::vector<Index> ids_;
+  Index next_id_ = 0;
+};
+
+}  // namespace parsimon

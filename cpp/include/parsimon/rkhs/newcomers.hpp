@@ -1,0 +1,136 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "parsimon/memory/row_buffer.hpp"
+#include "parsimon/rkhs/gram_factor.hpp"
+#include "parsimon/rkhs/pivoted_root.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// Points that are about to join a basis. As long as they have not joined, removing one of them
+// touches nothing of the size of the basis squared, and most leave again at once.
+//
+// Invariant, with K of the basis and N the newcomers that are numerically independent of it and of
+// each other:
+//   coefficients() == K^-1 K(basis, N),   schur() == K(N, N) - coefficients()' K(basis, N),
+//   factor() is the GramFactor of schur().
+// The other points Z of the block are dependent: what the basis and N do not explain of them is
+// below the tolerance. They cannot join; fold() writes them as combinations of those that do.
+class Newcomers {
+ public:
+  // Relative to k(x, x), what a point must bring to count as independent.
+  static constexpr double kTolerance = 1e-8;
+
+  // cross = K(basis, block); gram = K(block, block), both overwritten.
+  void factorise(const GramFactor& basis, Rows cross, Rows gram) {
+    const Index size = gram.rows();
+    self_kernel_ = gram.diagonal();
+    auto all = all_coefficients_.resize(basis.size(), size);
+    if (basis.size() > 0 && size > 0) {
+      basis.whiten(cross, all);
+      cross = all;
+      gram.selfadjointView<Eigen::Lower>().rankUpdate(cross.transpose(), -1.0);
+      gram.triangularView<Eigen::StrictlyUpper>() = gram.transpose();
+      basis.unwhiten(cross, all);
+    }
+    split_.run(gram, self_kernel_, kTolerance);
+    gather(gram);
+  }
+
+  Index independent() const { return split_.rank(); }
+  // Position in the block of the i-th point, the independent ones first.
+  Index order(Index i) const { return split_.order(i); }
+
+  RowBuffer& coefficients() { return coefficients_; }
+  RowBuffer& schur() { return schur_; }
+  GramFactor& factor() { return factor_; }
+
+  // Folds dependent points into the basis and the independent newcomers, the cheapest first, as
+  // long as the squared error stays within the budget. basis_weights and block_weights have a row
+  // a point; those of folded points are moved. Returns the squared error.
+  double fold(Rows basis_weights, Rows block_weights, Index scored, double squared_budget) {
+    folded_.clear();
+    unfolded_.clear();
+    const auto dependent = static_cast<Index>(block_weights.rows()) - independent();
+    if (dependent == 0) return 0;
+    const double squared_error = choose_folded(block_weights, scored, squared_budget);
+
+    const RowMatrix within = split_.dependent_coefficients();
+    const auto all = all_coefficients_.all();
+    for (const Index z : folded_) {
+      const Index point = order(independent() + z);
+      const RowVector weight = block_weights.row(point);
+      const Vector on_basis = all.col(point) - coefficients_.all() * within.col(z);
+      basis_weights.noalias() += on_basis * weight;
+      for (Index i = 0; i < independent(); ++i) {
+        block_weights.row(order(i)) += within(i, z) * weight;
+      }
+    }
+    return squared_error;
+  }
+
+  // Which dependent points fold() took and left, counted from the first dependent one.
+  const std::vector<Index>& folded() const { return folded_; }
+  const std::vector<Index>& unfolded() const { return unfolded_; }
+
+ private:
+  void gather(const ConstRows& schur) {
+    const Index count = independent();
+    const auto all = all_coefficients_.all();
+    auto coefficients = coefficients_.resize(all.rows(), count);
+    auto kept = schur_.resize(count, count);
+    for (Index i = 0; i < count; ++i) {
+      coefficients.col(i) = all.col(order(i));
+      for (Index k = 0; k < count; ++k) kept(i, k) = schur(order(i), order(k));
+    }
+    factor_.assign_inverse_of(split_.root_factor());
+  }
+
+  // Folding the set F moves the function by sum_F w_z r_z, whose squared norm is W_F' R W_F with
+  // R the remainder of the split: the residuals r_z are not orthogonal to each other.
+  double choose_folded(const ConstRows& block_weights, Index scored, double squared_budget) {
+    const auto remainder = split_.remainder();
+    const Index dependent = remainder.rows();
+    RowMatrix weights(dependent, scored);
+    for (Index z = 0; z < dependent; ++z) {
+      weights.row(z) = block_weights.row(order(independent() + z)).head(scored);
+    }
+    std::vector<Index> cheapest_first(static_cast<std::size_t>(dependent));
+    std::iota(cheapest_first.begin(), cheapest_first.end(), Index{0});
+    const Vector alone = weights.rowwise().squaredNorm().cwiseProduct(remainder.diagonal());
+    std::stable_sort(cheapest_first.begin(), cheapest_first.end(),
+                     [&](Index a, Index b) { return alone(a) < alone(b); });
+
+    RowMatrix moved = RowMatrix::Zero(dependent, scored);  // R W_F
+    double squared_error = 0;
+    for (const Index z : cheapest_first) {
+      // Rounding may leave a remainder slightly below zero; a cost never is.
+      const double after = std::max(
+          0.0, squared_error + std::max(0.0, alone(z)) + 2 * weights.row(z).dot(moved.row(z)));
+      if (!(after <= squared_budget)) {
+        unfolded_.push_back(z);
+        continue;
+      }
+      squared_error = after;
+      moved.noalias() += remainder.col(z) * weights.row(z);
+      folded_.push_back(z);
+    }
+    return squared_error;
+  }
+
+  PivotedRoot split_;
+  Vector self_kernel_;
+  RowBuffer all_coefficients_;
+  RowBuffer coefficients_;
+  RowBuffer schur_;
+  GramFactor factor_;
+  std::vector<Index> folded_;
+  std::vector<Index> unfolded_;
+};
+
+}  // namespace parsimon

@@ -1,0 +1,386 @@
+#pragma once
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "parsimon/rkhs/dictionary.hpp"
+#include "parsimon/rkhs/expansion.hpp"
+#include "parsimon/rkhs/gram_factor.hpp"
+#include "parsimon/rkhs/komp.hpp"
+#include "parsimon/rkhs/newcomers.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// Samples compared with a dictionary: what evaluation and the step after it both need.
+struct Batch {
+  std::vector<View> views;
+  RowBuffer kernel_values;  // k(d_m, x_i): a row a dictionary point, a column a sample
+};
+
+// The engine that every algorithm shares: a function on a dictionary that grows by samples and is
+// compressed by KOMP.
+//
+// The dictionary is ordered: first the basis, whose points are numerically independent and have a
+// Gram factor; then the points outside it, which the basis explains up to the tolerance but which
+// keep weights of their own because they are protected, or because folding them would cost more
+// than the budget. Protected points are never removed and come first within the basis.
+//
+// The first `scored` columns of the weights are the function; further columns are passengers (an
+// average of iterates, say) that live on the same dictionary and are projected along.
+class SparseFunction {
+ public:
+  SparseFunction(KernelPtr kernel, Index features, Index columns, Index scored)
+      : dictionary_(std::move(kernel), features), weights_(columns), scored_(scored) {}
+
+  const Dictionary& dictionary() const { return dictionary_; }
+  const GramFactor& factor() const { return factor_; }
+  auto weights() { return weights_.all(); }
+  auto weights() const { return weights_.all(); }
+  auto function_weights() { return weights_.all().leftCols(scored_); }
+  auto function_weights() const { return weights_.all().leftCols(scored_); }
+  Index model_order() const { return dictionary_.size(); }
+  Index basis_size() const { return factor_.size(); }
+
+  KernelExpansion expansion(Index first_column, Index columns) const {
+    return {dictionary_, weights_.all().middleCols(first_column, columns)};
+  }
+
+  void compare(const ConstRows& samples, Batch& batch) {
+    dictionary_.make_views(samples, batch.views);
+    auto values = batch.kernel_values.resize(model_order(), samples.rows());
+    if (model_order() > 0) {
+      dictionary_.kernel().block(dictionary_.views(), batch.views.data(), values);
+    }
+  }
+
+  // values = f at the samples of the batch
+  void evaluate(const Batch& batch, Rows values) const {
+    values.noalias() = batch.kernel_values.all().transpose() * function_weights();
+  }
+
+  // f <- KOMP(f + sum_i new_weights(i) k(x_active(i), .), budget). If the kernel values of the
+  // samples are not finite, throws Error and changes nothing.
+  CompressionReport add(const ConstRows& samples, const Batch& batch,
+                        const std::vector<Index>& active, const ConstRows& new_weights,
+                        double budget) {
+    if (budget == 0) return append_uncompressed(samples, batch, active, new_weights);
+    start_candidates();
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      add_candidate({false, active[i], dictionary_.next_id() + static_cast<Index>(i)},
+                    batch.views.data(), new_weights.row(static_cast<Index>(i)));
+    }
+    auto cross = compare_candidates(active.size());
+    const auto known = batch.kernel_values.all();
+    const auto first = static_cast<Index>(candidates_.size() - active.size());
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      cross.col(first + static_cast<Index>(i)) = known.col(active[i]).head(basis_size());
+    }
+    CompressionReport report = settle(samples, batch.views.data(), budget);
+    check_drift();
+    return report;
+  }
+
+  // f <- KOMP(f, budget)
+  CompressionReport compress(double budget) {
+    start_candidates();
+    compare_candidates(0);
+    return settle(RowMatrix(0, dictionary_.features()), nullptr, budget);
+  }
+
+  // Adds points with their weights, without compression.
+  void insert(const ConstRows& points, const ConstRows& weights,
+              const std::vector<bool>& is_protected) {
+    for (Index i = 0; i < points.rows(); ++i) {
+      dictionary_.append(points.middleRows(i, 1), is_protected[static_cast<std::size_t>(i)]);
+      weights_.append(weights.row(i));
+    }
+    refactor();
+  }
+
+  // Builds the factor anew from the kernel, protected points first. Repairs any drift.
+  void refactor() {
+    factor_.clear();
+    std::vector<Index> order, outside;
+    for (const bool is_protected : {true, false}) {
+      std::vector<Index> members;
+      for (Index i = 0; i < model_order(); ++i) {
+        if (dictionary_.is_protected(i) != is_protected) continue;
+        members.push_back(i);
+        if (members.size() == kRefactorBlock) refactor_block(members, order, outside);
+      }
+      refactor_block(members, order, outside);
+    }
+    order.insert(order.end(), outside.begin(), outside.end());
+    dictionary_.select(order);
+    weights_.select(order);
+    changes_ = 0;
+  }
+
+  // Relative residual of the factor along the direction of one point of the basis, O(M^2 + M p).
+  double probe(Index j) const {
+    std::vector<View> views;
+    RowMatrix column(model_order(), 1);
+    dictionary_.make_views(dictionary_.points().row(j), views);
+    dictionary_.kernel().block(dictionary_.views(), views.data(), column);
+    return factor_.residual(j, column.col(0).head(basis_size()));
+  }
+
+  // What a model file keeps beside the dictionary and the weights.
+  struct FactorState {
+    RowMatrix root;
+    Index changes = 0;
+    Index probes = 0;
+  };
+
+  FactorState factor_state() const { return {factor_.root(), changes_, probes_}; }
+
+  // A model that is read back. Its factor is not trusted: only if it is a square root of the
+  // inverse of the Gram matrix of these points is it taken over, so that training goes on bit for
+  // bit; otherwise it is built anew.
+  void restore(Dictionary dictionary, const ConstRows& weights, const FactorState& state) {
+    dictionary_ = std::move(dictionary);
+    weights_.resize(weights.rows()) = weights;
+    changes_ = state.changes;
+    probes_ = state.probes;
+    if (belongs_to_basis(state.root)) {
+      factor_.assign(state.root);
+    } else {
+      refactor();
+    }
+  }
+
+ private:
+  // A point that may join the basis: one outside it so far, or a sample.
+  struct Candidate {
+    bool in_dictionary;
+    Index index;
+    Index id;
+  };
+
+  static constexpr std::size_t kRefactorBlock = 128;
+  // Residual of the factor above which it is built anew.
+  static constexpr double kDrift = 1e-8;
+  // max |T K T' - I| above which a factor is not this dictionary's.
+  static constexpr double kForeign = 1e-5;
+
+  // Points outside the basis that may be removed stand for election again with every step: the
+  // basis has changed since.
+  void start_candidates() {
+    candidates_.clear();
+    candidate_weights_.resize(0, weights_.columns());
+    candidate_views_.resize(static_cast<std::size_t>(dictionary_.kernel().view_count()));
+    for (View& view : candidate_views_) view.resize(0, dictionary_.features());
+    for (Index i = basis_size(); i < model_order(); ++i) {
+      if (dictionary_.is_protected(i)) continue;
+      add_candidate({true, i, dictionary_.id(i)}, dictionary_.views(), weights_.row(i));
+    }
+  }
+
+  template <typename Row>
+  void add_candidate(const Candidate& candidate, const View* views,
+                     const Eigen::MatrixBase<Row>& weights) {
+    candidates_.push_back(candidate);
+    for (std::size_t v = 0; v < candidate_views_.size(); ++v) {
+      candidate_views_[v].append(views[v], candidate.index);
+    }
+    const Index row = candidate_weights_.rows();
+    candidate_weights_.resize(row + 1);
+    candidate_weights_.row(row).setZero();
+    candidate_weights_.row(row).head(weights.size()) = weights;
+  }
+
+  // Kernel values of the candidates among each other, and room for those with the basis; only the
+  // last `known` columns of the latter are left for the caller to fill in.
+  RowBuffer::Map compare_candidates(std::size_t known) {
+    const auto count = static_cast<Index>(candidates_.size());
+    const auto fresh = count - static_cast<Index>(known);
+    auto cross = cross_.resize(basis_size(), count);
+    auto gram = gram_.resize(count, count);
+    if (count > 0) {
+      dictionary_.kernel().block(candidate_views_.data(), candidate_views_.data(), gram);
+    }
+    if (fresh > 0 && basis_size() > 0) {
+      RowMatrix values(model_order(), count);
+      dictionary_.kernel().block(dictionary_.views(), candidate_views_.data(), values);
+      cross.leftCols(fresh) = values.topLeftCorner(basis_size(), fresh);
+    }
+    require(std::isfinite(gram.sum()),
+            "The kernel is not finite at these samples; scale the features or choose another "
+            "kernel.");
+    return cross;
+  }
+
+  // Everything after the candidates are known: who is independent, who is folded, who is removed.
+  CompressionReport settle(const ConstRows& samples, const View* sample_views, double budget) {
+    const Index known = basis_size();
+    newcomers_.factorise(factor_, cross_.all(), gram_.all());
+    double squared_error = newcomers_.fold(weights_.all().topRows(known), candidate_weights_.all(),
+                                           scored_, budget * budget);
+    CompressionReport report;
+    const Index independent = newcomers_.independent();
+    for (const Index z : newcomers_.folded()) {
+      report.removed.push_back(candidate(independent + z).id);
+    }
+
+    std::vector<bool> is_protected(static_cast<std::size_t>(known + independent), false);
+    auto joint = joint_weights_.resize(known + independent, weights_.columns());
+    joint.topRows(known) = weights_.all().topRows(known);
+    for (Index i = 0; i < known; ++i) {
+      is_protected[static_cast<std::size_t>(i)] = dictionary_.is_protected(i);
+    }
+    for (Index i = 0; i < independent; ++i) {
+      joint.row(known + i) = candidate_weights_.row(newcomers_.order(i));
+    }
+    squared_error = komp_.run(factor_, newcomers_, joint_weights_, is_protected, scored_,
+                              budget * budget, squared_error);
+    for (const Index position : komp_.removed()) {
+      report.removed.push_back(position < known ? dictionary_.id(position)
+                                                : candidate(position - known).id);
+    }
+    adopt(known, samples, sample_views);
+    report.error = std::sqrt(squared_error);
+    report.model_order = model_order();
+    return report;
+  }
+
+  // The i-th candidate in the order of the newcomers: the independent ones first.
+  const Candidate& candidate(Index i) const {
+    return candidates_[static_cast<std::size_t>(newcomers_.order(i))];
+  }
+
+  // Makes the dictionary, the weights and the factor those of the survivors.
+  void adopt(Index known, const ConstRows& samples, const View* sample_views) {
+    join_factor();
+    std::vector<Index> order;
+    const auto place = [&](const Candidate& point) {
+      if (point.in_dictionary) {
+        order.push_back(point.index);
+      } else {
+        order.push_back(dictionary_.size());
+        dictionary_.append(samples.row(point.index), sample_views, point.index, false, point.id);
+      }
+    };
+    std::vector<Index> outside;
+    for (Index i = known; i < model_order(); ++i) {
+      if (dictionary_.is_protected(i)) outside.push_back(i);
+    }
+    for (const Index position : komp_.survivors()) {
+      if (position < known) {
+        order.push_back(position);
+      } else {
+        place(candidate(position - known));
+      }
+    }
+    for (const Index i : outside) {
+      order.push_back(i);
+      joint_weights_.append(weights_.row(i));
+    }
+    for (const Index z : newcomers_.unfolded()) {
+      const Index i = newcomers_.independent() + z;
+      place(candidate(i));
+      joint_weights_.append(candidate_weights_.row(newcomers_.order(i)));
+    }
+    changes_ += static_cast<Index>(komp_.removed().size()) + model_order() - known;
+    dictionary_.select(order);
+    std::swap(weights_, joint_weights_);
+  }
+
+  void join_factor() {
+    const auto& alive = komp_.surviving_newcomers();
+    if (alive.empty()) return;
+    const auto all = newcomers_.coefficients().all();
+    auto coefficients = cross_.resize(basis_size(), static_cast<Index>(alive.size()));
+    for (std::size_t i = 0; i < alive.size(); ++i) {
+      coefficients.col(static_cast<Index>(i)) = all.col(alive[i]);
+    }
+    factor_.append(coefficients, newcomers_.factor());
+  }
+
+  // Without a budget nothing can be compressed and no factor is needed: only a sample that is
+  // exactly in the dictionary already is added to its weight.
+  CompressionReport append_uncompressed(const ConstRows& samples, const Batch& batch,
+                                        const std::vector<Index>& active,
+                                        const ConstRows& new_weights) {
+    CompressionReport report;
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      const auto sample = samples.row(active[i]);
+      Index twin = 0;
+      while (twin < model_order() && dictionary_.points().row(twin) != sample) ++twin;
+      if (twin == model_order()) {
+        dictionary_.append(sample, batch.views.data(), active[i], false, dictionary_.next_id());
+        weights_.append(RowVector::Zero(weights_.columns()));
+      } else {
+        report.removed.push_back(dictionary_.next_id());
+      }
+      weights_.row(twin).head(scored_) += new_weights.row(static_cast<Index>(i));
+    }
+    report.model_order = model_order();
+    return report;
+  }
+
+  // Appends the independent ones of `members` (indices into the dictionary) to the factor and to
+  // `order`, the others to `outside`.
+  void refactor_block(std::vector<Index>& members, std::vector<Index>& order,
+                      std::vector<Index>& outside) {
+    if (members.empty()) return;
+    const std::vector<View> basis = dictionary_.views_of(order);
+    const std::vector<View> block = dictionary_.views_of(members);
+    const auto count = static_cast<Index>(members.size());
+    auto cross = cross_.resize(factor_.size(), count);
+    auto gram = gram_.resize(count, count);
+    if (factor_.size() > 0) dictionary_.kernel().block(basis.data(), block.data(), cross);
+    dictionary_.kernel().block(block.data(), block.data(), gram);
+    newcomers_.factorise(factor_, cross, gram);
+    for (Index i = 0; i < count; ++i) {
+      const Index member = members[static_cast<std::size_t>(newcomers_.order(i))];
+      (i < newcomers_.independent() ? order : outside).push_back(member);
+    }
+    factor_.append(newcomers_.coefficients().all(), newcomers_.factor());
+    members.clear();
+  }
+
+  // Every so many changes the factor is measured along one direction, at the cost of one change.
+  void check_drift() {
+    if (basis_size() == 0 || changes_ < std::max<Index>(64, basis_size())) return;
+    changes_ = 0;
+    probes_ += 1;
+    if (probe(probes_ * 7919 % basis_size()) > kDrift) refactor();
+  }
+
+  bool belongs_to_basis(const ConstRows& root) const {
+    const Index size = root.rows();
+    if (size > model_order() || root.cols() != size || !root.allFinite()) return false;
+    if (!(root.diagonal().array() > 0).all()) return false;
+    std::vector<Index> basis(static_cast<std::size_t>(size));
+    std::iota(basis.begin(), basis.end(), Index{0});
+    const std::vector<View> views = dictionary_.views_of(basis);
+    RowMatrix gram(size, size);
+    dictionary_.kernel().block(views.data(), views.data(), gram);
+    const auto lower = root.triangularView<Eigen::Lower>();
+    RowMatrix identity = lower * gram;
+    identity = (lower * identity.transpose()).eval();
+    identity.diagonal().array() -= 1;
+    return size == 0 || identity.cwiseAbs().maxCoeff() < kForeign;
+  }
+
+  Dictionary dictionary_;
+  RowBuffer weights_;
+  GramFactor factor_;
+  Index scored_;
+  Index changes_ = 0;
+  Index probes_ = 0;
+
+  std::vector<Candidate> candidates_;
+  std::vector<View> candidate_views_;
+  RowBuffer candidate_weights_;
+  RowBuffer joint_weights_;
+  RowBuffer cross_;
+  RowBuffer gram_;
+  Newcomers newcomers_;
+  Komp komp_;
+};
+
+}  // namespace parsimon

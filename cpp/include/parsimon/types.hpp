@@ -1,0 +1,34 @@
+#pragma once
+
+#include <Eigen/Core>
+#include <stdexcept>
+#include <string>
+
+namespace parsimon {
+
+using Index = Eigen::Index;
+using Vector = Eigen::VectorXd;
+using RowVector = Eigen::RowVectorXd;
+
+// Everything that holds points, samples, weights or kernel values keeps one of them a row, as NumPy does.
+using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Rows = Eigen::Ref<RowMatrix, 0, Eigen::OuterStride<>>;
+using ConstRows = Eigen::Ref<const RowMatrix, 0, Eigen::OuterStride<>>;
+
+// The caller gave something that cannot be used; the callee has changed nothing.
+class Error : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+// The computation left the range of finite numbers; the model is as it was before the step.
+class DivergenceError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+inline void require(bool condition, const std::string& message) {
+  if (!condition) throw Error(message);
+}
+
+}  // namespace parsimon
