@@ -1,0 +1,307 @@
+#include <stdexcept>
+
+// Eigen asserts that it does not allocate where that is forbidden, in release builds as well.
+#define EIGEN_RUNTIME_NO_MALLOC
+#define eigen_assert(condition) \
+  if (!(condition)) throw std::logic_error(#condition)
+
+#include <cmath>
+#include <limits>
+#include <parsimon/loss/losses.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "check.hpp"
+
+using namespace parsimon;
+
+namespace {
+
+struct Case {
+  LossPtr loss;
+  Index outputs;
+  Index classes;  // 0 for regression
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const char* text : {"squared", "huber(0.7)", "epsilon_insensitive(0.3)",
+                           "epsilon_insensitive(0)", "pinball(0.2)", "pinball(0.9)"}) {
+    cases.push_back({parse_loss(text), 1, 0});
+    cases.push_back({parse_loss(text), 3, 0});
+  }
+  for (const char* text : {"binary_logistic", "binary_hinge"}) {
+    cases.push_back({parse_loss(text), 1, 2});
+  }
+  for (const char* text : {"multiclass_logistic", "multiclass_hinge"}) {
+    cases.push_back({parse_loss(text), 2, 2});
+    cases.push_back({parse_loss(text), 5, 5});
+  }
+  return cases;
+}
+
+RowMatrix random_targets(const Case& c, Index n, std::mt19937& random) {
+  RowMatrix targets(n, c.loss->target_columns(c.outputs));
+  std::uniform_real_distribution<double> real(-2.0, 2.0);
+  std::uniform_int_distribution<int> label(0, std::max(1, static_cast<int>(c.classes)) - 1);
+  for (Index i = 0; i < targets.size(); ++i) {
+    targets.data()[i] = c.classes > 0 ? label(random) : real(random);
+  }
+  return targets;
+}
+
+RowMatrix random_predictions(const Case& c, Index n, std::mt19937& random) {
+  std::uniform_real_distribution<double> real(-3.0, 3.0);
+  return RowMatrix::NullaryExpr(n, c.outputs, [&] { return real(random); });
+}
+
+struct Evaluation {
+  Vector values;
+  RowMatrix gradient;
+};
+
+Evaluation evaluate(const Loss& loss, const RowMatrix& predictions, const RowMatrix& targets) {
+  loss.check_targets(targets, predictions.cols());
+  Evaluation result{Vector::Constant(predictions.rows(), -7.0),
+                    RowMatrix::Constant(predictions.rows(), predictions.cols(), -7.0)};
+  loss.evaluate(predictions, targets, result.values, result.gradient);
+  return result;
+}
+
+// The formulas as they are written, in long double, for predictions of moderate size.
+long double brute_force(const std::string& name, const RowVector& f, const RowVector& y) {
+  using Real = long double;
+  const Real s = y(0) > 0.5 ? 1 : -1;
+  const Index label = static_cast<Index>(y(0));
+  if (name == "binary_logistic") return std::log1p(std::exp(-s * static_cast<Real>(f(0))));
+  if (name == "binary_hinge") return std::max<Real>(0, 1 - s * static_cast<Real>(f(0)));
+  Real sum = 0, wrong = -std::numeric_limits<Real>::infinity();
+  for (Index c = 0; c < f.size(); ++c) {
+    sum += std::exp(static_cast<Real>(f(c)));
+    if (c != label) wrong = std::max<Real>(wrong, f(c));
+  }
+  if (name == "multiclass_logistic") return std::log(sum) - static_cast<Real>(f(label));
+  if (name == "multiclass_hinge") return std::max<Real>(0, 1 + wrong - static_cast<Real>(f(label)));
+
+  const Real parameter = name == "squared" ? 0.0L : std::stold(name.substr(name.find('(') + 1));
+  Real total = 0;
+  for (Index c = 0; c < f.size(); ++c) {
+    const Real r = static_cast<Real>(f(c)) - static_cast<Real>(y(c)), size = std::abs(r);
+    if (name == "squared") total += r * r / 2;
+    if (name[0] == 'h') {
+      total += size <= parameter ? r * r / 2 : parameter * (size - parameter / 2);
+    }
+    if (name[0] == 'e') total += std::max<Real>(0, size - parameter);
+    if (name[0] == 'p') total += std::max(-parameter * r, (1 - parameter) * r);
+  }
+  return total;
+}
+
+}  // namespace
+
+TEST(values_agree_with_the_formulas_in_long_double) {
+  std::mt19937 random(1);
+  for (const Case& c : all_cases()) {
+    const RowMatrix f = random_predictions(c, 200, random), y = random_targets(c, 200, random);
+    const Evaluation e = evaluate(*c.loss, f, y);
+    for (Index i = 0; i < f.rows(); ++i) {
+      const double exact = static_cast<double>(brute_force(c.loss->describe(), f.row(i), y.row(i)));
+      CHECK_NEAR(e.values(i), exact, 4e-15 * (1.0 + std::abs(exact)));
+    }
+  }
+}
+
+TEST(gradients_agree_with_finite_differences) {
+  std::mt19937 random(2);
+  const double h = 1e-6;
+  for (const Case& c : all_cases()) {
+    const RowMatrix f = random_predictions(c, 100, random), y = random_targets(c, 100, random);
+    const Evaluation e = evaluate(*c.loss, f, y);
+    for (Index k = 0; k < c.outputs; ++k) {
+      RowMatrix up = f, down = f;
+      up.col(k).array() += h;
+      down.col(k).array() -= h;
+      const Vector slope =
+          (evaluate(*c.loss, up, y).values - evaluate(*c.loss, down, y).values) / (2 * h);
+      for (Index i = 0; i < f.rows(); ++i) CHECK_NEAR(slope(i), e.gradient(i, k), 1e-8);
+    }
+  }
+}
+
+TEST(gradients_are_subgradients_and_values_convex) {
+  std::mt19937 random(3);
+  for (const Case& c : all_cases()) {
+    const RowMatrix y = random_targets(c, 500, random);
+    RowMatrix f = random_predictions(c, 500, random);
+    // Half of the points onto a grid where the kinks are: residuals of 0 and of the tolerance,
+    // margins of exactly 1, equal outputs.
+    if (c.classes > 0) f.topRows(250) = f.topRows(250).array().round();
+    if (c.classes == 0) f.topRows(100) = y.topRows(100);
+    if (c.classes == 0) f.middleRows(100, 100) = y.middleRows(100, 100).array() + 0.3;
+    const RowMatrix g = random_predictions(c, 500, random);
+    const Evaluation at_f = evaluate(*c.loss, f, y), at_g = evaluate(*c.loss, g, y);
+    const Evaluation between = evaluate(*c.loss, 0.25 * f + 0.75 * g, y);
+    for (Index i = 0; i < f.rows(); ++i) {
+      const double tangent = at_f.values(i) + at_f.gradient.row(i).dot(g.row(i) - f.row(i));
+      CHECK(at_g.values(i) >= tangent - 1e-12);
+      CHECK(between.values(i) <= 0.25 * at_f.values(i) + 0.75 * at_g.values(i) + 1e-12);
+      CHECK(at_f.values(i) >= 0.0);
+    }
+  }
+}
+
+TEST(no_gradient_where_the_sample_is_predicted_well_enough) {
+  const RowMatrix zero = RowMatrix::Zero(1, 1), one = RowMatrix::Ones(1, 1);
+  CHECK(evaluate(PinballLoss(0.3), one, one).gradient(0, 0) == 0.0);
+  CHECK(evaluate(EpsilonInsensitiveLoss(1.0), one, zero).gradient(0, 0) == 0.0);
+  CHECK(evaluate(EpsilonInsensitiveLoss(0.0), one, one).gradient(0, 0) == 0.0);
+  CHECK(evaluate(BinaryHingeLoss(), one, one).gradient(0, 0) == 0.0);
+  CHECK(evaluate(BinaryHingeLoss(), -one, zero).gradient(0, 0) == 0.0);
+  RowMatrix f(1, 3);
+  f << 1.0, 2.0, 1.0;
+  CHECK(evaluate(MulticlassHingeLoss(), f, one).gradient.isZero(0.0));
+}
+
+TEST(multiclass_hinge_takes_the_best_wrong_class_and_the_first_of_equals) {
+  RowMatrix f(3, 4), y(3, 1), expected(3, 4);
+  f << 0.0, 0.5, 0.5, 0.1,  //
+      0.0, 0.0, 0.0, 0.0,   //
+      0.0, 0.0, 0.9, 0.95;
+  y << 0, 0, 3;
+  expected << -1, 1, 0, 0,  //
+      -1, 1, 0, 0,          //
+      0, 0, 1, -1;
+  const Evaluation e = evaluate(MulticlassHingeLoss(), f, y);
+  CHECK(e.gradient == expected);
+  CHECK_NEAR(e.values(0), 1.5, 0.0);
+  CHECK_NEAR(e.values(2), 0.95, 1e-15);
+  CHECK(MulticlassHingeLoss().regularizer_scale() == 2.0);
+  CHECK(BinaryHingeLoss().regularizer_scale() == 1.0);
+}
+
+TEST(huge_predictions_give_no_nan) {
+  for (const Case& c : all_cases()) {
+    for (const double size : {1e3, 1e10, 1e100, 1e300, 1e308}) {
+      for (int pattern = 0; pattern < 3; ++pattern) {
+        RowMatrix f(2, c.outputs);
+        for (Index k = 0; k < c.outputs; ++k) {
+          f(0, k) = pattern == 0 || (pattern == 1 && k % 2 == 0) ? size : -size;
+        }
+        f.row(1) = -f.row(0);
+        const RowMatrix y = RowMatrix::Zero(2, c.loss->target_columns(c.outputs));
+        const Evaluation e = evaluate(*c.loss, f, y);
+        CHECK(!e.values.hasNaN());
+        CHECK(!e.gradient.hasNaN());
+        if (c.classes > 0) CHECK((e.gradient.array().abs() <= 1.0).all());
+        if (c.classes > 0 && size < 1e308) CHECK(e.values.allFinite());
+      }
+    }
+  }
+}
+
+TEST(logistic_losses_keep_their_digits_in_both_tails) {
+  RowMatrix f(4, 1), y = RowMatrix::Ones(4, 1);
+  f << 40.0, 700.0, -40.0, -1e300;
+  const Evaluation e = evaluate(BinaryLogisticLoss(), f, y);
+  CHECK_NEAR(e.values(0) / std::exp(-40.0), 1.0, 1e-14);
+  CHECK_NEAR(e.gradient(0, 0) / -std::exp(-40.0), 1.0, 1e-14);
+  CHECK_NEAR(e.values(1) / std::exp(-700.0), 1.0, 1e-14);
+  CHECK_NEAR(e.values(2), 40.0, 1e-13);
+  CHECK(e.values(3) == 1e300 && e.gradient(3, 0) == -1.0);
+
+  RowMatrix both(4, 2);
+  both << RowMatrix::Zero(4, 1), f;
+  const Evaluation m = evaluate(MulticlassLogisticLoss(), both, y);
+  for (Index i = 0; i < 4; ++i) {
+    CHECK_NEAR(m.values(i), e.values(i), 1e-14 * e.values(i));
+    CHECK_NEAR(m.gradient(i, 1), e.gradient(i, 0), 1e-14 * std::abs(e.gradient(i, 0)));
+  }
+}
+
+TEST(probabilities_are_normalised_and_ordered) {
+  RowMatrix f(3, 3), p(3, 3);
+  f << 1.0, 2.0, 3.0,      //
+      1e300, 0.0, -1e300,  //
+      -800.0, -800.0, -801.0;
+  MulticlassLogisticLoss().probabilities(f, p);
+  for (Index i = 0; i < 3; ++i) CHECK_NEAR(p.row(i).sum(), 1.0, 1e-15);
+  CHECK_NEAR(p(0, 2), 1.0 / (1.0 + std::exp(-1.0) + std::exp(-2.0)), 1e-15);
+  CHECK(p(1, 0) == 1.0 && p(1, 2) == 0.0);
+  CHECK_NEAR(p(2, 0), 1.0 / (2.0 + std::exp(-1.0)), 1e-15);
+
+  RowMatrix one(3, 1), two(3, 2);
+  one << 0.0, 30.0, -1e300;
+  BinaryLogisticLoss().probabilities(one, two);
+  CHECK(two(0, 0) == 0.5 && two(0, 1) == 0.5);
+  CHECK_NEAR(two(1, 0) / std::exp(-30.0), 1.0, 1e-12);
+  CHECK(two(2, 0) == 1.0 && two(2, 1) == 0.0);
+}
+
+TEST(evaluation_allocates_nothing_and_takes_blocks) {
+  std::mt19937 random(4);
+  for (const Case& c : all_cases()) {
+    const RowMatrix f = random_predictions(c, 32, random), y = random_targets(c, 32, random);
+    const Evaluation whole = evaluate(*c.loss, f, y);
+    RowMatrix gradient = RowMatrix::Constant(40, c.outputs + 2, 9.0);
+    Vector values = Vector::Constant(40, 9.0);
+    Eigen::internal::set_is_malloc_allowed(false);
+    c.loss->evaluate(f.topRows(16), y.topRows(16), values.segment(3, 16),
+                     gradient.block(3, 1, 16, c.outputs));
+    Eigen::internal::set_is_malloc_allowed(true);
+    CHECK(values.segment(3, 16) == whole.values.head(16));
+    CHECK(gradient.block(3, 1, 16, c.outputs) == whole.gradient.topRows(16));
+    CHECK((gradient.col(0).array() == 9.0).all() && (gradient.bottomRows(21).array() == 9.0).all());
+  }
+}
+
+TEST(description_parses_back) {
+  for (const Case& c : all_cases()) {
+    CHECK(parse_loss(c.loss->describe())->describe() == c.loss->describe());
+  }
+  const double odd = 0.1 + 0.2;
+  const LossPtr again = parse_loss(HuberLoss(odd).describe());
+  CHECK(dynamic_cast<const HuberLoss&>(*again).threshold() == odd);
+  CHECK(parse_loss("huber(0.5)")->describe() == "huber(0.5)");
+}
+
+TEST(bad_expressions_and_parameters_are_refused) {
+  for (const char* text : {"",
+                           "foo",
+                           "huber",
+                           "squared(1)",
+                           "huber()",
+                           "huber(",
+                           "huber(1",
+                           "huber(1)x",
+                           "huber(nan)",
+                           "huber(inf)",
+                           "huber(1e999)",
+                           "huber(0)",
+                           "huber(-1)",
+                           "huber(1,2)",
+                           "(",
+                           "()",
+                           "epsilon_insensitive(-0.1)",
+                           "pinball(0)",
+                           "pinball(1)",
+                           "Squared"}) {
+    CHECK_THROWS(parse_loss(text), Error);
+  }
+}
+
+TEST(targets_that_cannot_be_judged_are_refused) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  RowMatrix y = RowMatrix::Zero(3, 1);
+  CHECK_THROWS(SquaredLoss().check_targets(y, 2), Error);
+  CHECK_THROWS(BinaryHingeLoss().check_targets(y, 2), Error);
+  CHECK_THROWS(MulticlassHingeLoss().check_targets(y, 1), Error);
+  CHECK_THROWS(MulticlassHingeLoss().check_targets(RowMatrix::Zero(3, 2), 2), Error);
+  for (const double label : {nan, -1.0, 0.5, 3.0, 1e300, std::numeric_limits<double>::infinity()}) {
+    y(2, 0) = label;
+    CHECK_THROWS(MulticlassLogisticLoss().check_targets(y, 3), Error);
+    CHECK_THROWS(BinaryLogisticLoss().check_targets(y, 1), Error);
+  }
+  y(2, 0) = nan;
+  CHECK_THROWS(HuberLoss(1.0).check_targets(y, 1), Error);
+}
