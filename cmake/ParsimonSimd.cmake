@@ -10,6 +10,10 @@ if(MSVC)
 else()
   set(PARSIMON_SIMD_FLAGS_avx2 -mavx2 -mfma)
   set(PARSIMON_SIMD_FLAGS_avx512 -mavx2 -mfma -mavx512f -mavx512dq -mavx512vl -mavx512bw)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # GCC bug 105593: its own AVX-512 intrinsics are reported as using uninitialised variables.
+    list(APPEND PARSIMON_SIMD_FLAGS_avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
+  endif()
 endif()
 
 set(default_levels baseline)
