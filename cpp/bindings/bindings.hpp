@@ -4,6 +4,12 @@
 
 namespace parsimon::bindings {
 
+void register_archive(pybind11::module_& module);
 void register_build_info(pybind11::module_& module);
+void register_errors(pybind11::module_& module);
+void register_expansion(pybind11::module_& module);
+void register_kernels(pybind11::module_& module);
+void register_losses(pybind11::module_& module);
+void register_polk(pybind11::module_& module);
 
 }  // namespace parsimon::bindings

@@ -3,4 +3,10 @@
 PYBIND11_MODULE(PARSIMON_MODULE_NAME, module) {
   using namespace parsimon::bindings;
   register_build_info(module);
+  register_errors(module);
+  register_archive(module);
+  register_kernels(module);
+  register_losses(module);
+  register_expansion(module);
+  register_polk(module);
 }

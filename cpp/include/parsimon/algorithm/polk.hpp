@@ -10,6 +10,7 @@
 #include "parsimon/rkhs/sparse_function.hpp"
 #include "parsimon/schedule/budget.hpp"
 #include "parsimon/schedule/step.hpp"
+#include "parsimon/text.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -103,6 +104,24 @@ class Polk {
     return start;
   }
 
+  // For the squared loss: the exact minimiser of (1/n) sum_i c_i l(f(x_i), y_i) + lambda/2 ||f||^2
+  // on the span of the dictionary, where stochastic steps only come near it.
+  void refit(const ConstRows& samples, const ConstRows& targets,
+             const Eigen::Ref<const Vector>& sample_weights) {
+    require(settings_.loss->describe() == "squared",
+            "Only a model of the squared loss can be refitted, not one of the loss " +
+                settings_.loss->describe() + ".");
+    check(samples, targets, sample_weights, 1);
+    const auto count = static_cast<double>(samples.rows());
+    const Vector counts =
+        sample_weights.size() > 0 ? Vector(sample_weights) : Vector(Vector::Ones(samples.rows()));
+    const double ridge = std::max(settings_.regularization, kSmallestRidge) * count;
+    const RowMatrix weights = function_.least_squares(samples, targets, counts, ridge);
+    if (!weights.allFinite()) throw DivergenceError("The least-squares fit is not finite.");
+    function_.function_weights() = weights;
+    function_.weights().rightCols(outputs_) = weights;
+  }
+
   // values = f at the points: the average of the iterates if there is one, else the last.
   void predict(const ConstRows& points, Rows values) const {
     const RowMatrix weights = prediction_weights();
@@ -114,10 +133,9 @@ class Polk {
     return function_.expansion(settings_.average ? outputs_ : 0, outputs_);
   }
 
-  void restore(SparseFunction function, BudgetSchedule budget, Index samples, Index batches,
-               Trace trace) {
+  // Where a model that is read back had got to.
+  void restore(SparseFunction function, Index samples, Index batches, Trace trace) {
     function_ = std::move(function);
-    settings_.budget = budget;
     samples_ = samples;
     batches_ = batches;
     trace_ = std::move(trace);
@@ -129,6 +147,8 @@ class Polk {
   static constexpr double kRecency = 3;
   // Weights beyond this square to infinity somewhere; no sensible model comes near it.
   static constexpr double kLargestWeight = 1e100;
+  // Without any ridge, a dictionary larger than the data would leave the weights undetermined.
+  static constexpr double kSmallestRidge = 1e-12;
 
   RowBuffer::Map active_part_of(const ConstRows& gradient) {
     active_.clear();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "parsimon/kernel/exponential.hpp"
 #include "parsimon/kernel/kernel.hpp"
@@ -13,7 +14,7 @@
 namespace parsimon::detail {
 
 // Up to this many features, differences are as fast as a product of matrices, and exact.
-constexpr Index direct_features = 32;
+constexpr Index direct_features = 16;
 
 // |a|^2 + |b|^2 - 2ab loses the digits by which the distance is smaller than the norms. Pairs
 // nearer than this fraction are computed again from the differences, which leaves a relative
@@ -30,30 +31,45 @@ using ConstLanes = Eigen::Map<const Lanes>;
 
 struct Square {
   template <class T>
-  static auto of(const Eigen::ArrayBase<T>& x) { return x.square(); }
+  static auto of(const Eigen::ArrayBase<T>& x) {
+    return x.square();
+  }
+  static double of(double x) { return x * x; }
 };
 
 struct Absolute {
   template <class T>
-  static auto of(const Eigen::ArrayBase<T>& x) { return x.abs(); }
+  static auto of(const Eigen::ArrayBase<T>& x) {
+    return x.abs();
+  }
+  static double of(double x) { return std::abs(x); }
 };
 
-inline double squared_distance(const double* a, const double* b, Index features) {
+// sum_f Term(a_f - b_f)
+template <class Term>
+double distance(const double* a, const double* b, Index features) {
   const Index whole = features - features % lane_count;
   Lanes sum = Lanes::Zero();
   for (Index f = 0; f < whole; f += lane_count) {
-    sum += (ConstLanes(a + f) - ConstLanes(b + f)).square();
+    sum += Term::of(ConstLanes(a + f) - ConstLanes(b + f));
   }
   double total = sum.sum();
-  for (Index f = whole; f < features; ++f) total += (a[f] - b[f]) * (a[f] - b[f]);
+  for (Index f = whole; f < features; ++f) total += Term::of(a[f] - b[f]);
+  return total;
+}
+
+inline double squared_norm(const double* a, Index features) {
+  const Index whole = features - features % lane_count;
+  Lanes sum = Lanes::Zero();
+  for (Index f = 0; f < whole; f += lane_count) sum += ConstLanes(a + f).square();
+  double total = sum.sum();
+  for (Index f = whole; f < features; ++f) total += a[f] * a[f];
   return total;
 }
 
 inline void set_squared_norms(View& view) {
-  const RowVector zero = RowVector::Zero(view.features());
   for (Index i = 0; i < view.rows(); ++i) {
-    view.squared_norms()(i) =
-        squared_distance(view.points().row(i).data(), zero.data(), view.features());
+    view.squared_norms()(i) = squared_norm(view.points().row(i).data(), view.features());
   }
 }
 
@@ -82,70 +98,88 @@ void transform_values(Rows values, const Transform& transform) {
   }
 }
 
-// Some features of some points, a feature a row and padded to whole lanes, in which the distances
+// The points of a view in groups, a feature a row and padded to whole lanes, so that the distances
 // to one other point are computed lane by lane.
 class Tile {
  public:
-  static constexpr Index features = direct_features;
+  static constexpr Index features = 32;
   static constexpr Index width = 64;
 
-  void load(const View& view, Index first_row, Index rows, Index first_feature, Index count) {
-    rows_ = rows;
+  void load(const View& view, Index begin, Index count) {
     count_ = count;
-    for (Index f = 0; f < count; ++f) {
-      double* lane = values_ + f * width;
-      for (Index j = 0; j < rows; ++j) lane[j] = view.points()(first_row + j, first_feature + f);
-      std::fill(lane + rows, lane + (rows + lane_count - 1) / lane_count * lane_count, 0.0);
+    features_ = view.features();
+    const auto points = view.points();
+    for (Index f = 0; f < features_; ++f) {
+      double* row = values_ + f * width;
+      for (Index j = 0; j < count; ++j) row[j] = points(begin + j, f);
+      std::fill(row + count, row + (count + lane_count - 1) / lane_count * lane_count, 0.0);
     }
   }
 
-  // out[j] (+)= sum_f Term(point_f - point j's feature f)
+  // out[j] = sum_f Term(tile_fj - point_f)
   template <class Term>
-  void distances(const double* point, bool add, double* out) const {
-    for (Index j = 0; j < rows_; j += lane_count) {
+  void distances(const double* point, double* out) const {
+    for (Index j = 0; j < count_; j += lane_count) {
       Lanes sum = Lanes::Zero();
-      for (Index f = 0; f < count_; ++f) {
+      for (Index f = 0; f < features_; ++f) {
         sum += Term::of(ConstLanes(values_ + f * width + j) - point[f]);
       }
-      const Index used = std::min(lane_count, rows_ - j);
-      if (add) {
-        for (Index l = 0; l < used; ++l) out[j + l] += sum(l);
-      } else if (used == lane_count) {
+      if (count_ - j >= lane_count) {
         Eigen::Map<Lanes>(out + j) = sum;
       } else {
-        std::copy(sum.data(), sum.data() + used, out + j);
+        std::copy(sum.data(), sum.data() + (count_ - j), out + j);
       }
     }
   }
 
  private:
   alignas(64) double values_[features * width];
-  Index rows_ = 0;
   Index count_ = 0;
+  Index features_ = 0;
 };
 
-// Distances are handed on in pieces of about this many values, while they are in the first cache.
-constexpr Index piece_size = 1024;
+// A block of one column, a single sample, is a block of one row if the two views change places,
+// and along a row the loops below are fast.
+inline bool is_column(const Rows& values) {
+  return values.cols() == 1 && values.rows() > 1 && values.outerStride() == 1;
+}
 
-// values(i, j) = sum_f Term(a_if - b_jf), then finish(Rows) on each piece of them.
+inline Eigen::Map<RowMatrix> as_row(Rows values) { return {values.data(), 1, values.rows()}; }
+
+// Calls compute(row) for every row of the block, and finish(Rows) on the rows of about a thousand
+// values at a time, while they are in the first cache.
+template <class Compute, class Finish>
+void compute_rows(Rows values, const Compute& compute, const Finish& finish) {
+  if (values.size() == 0) return;
+  const Index height = std::max<Index>(1, 1024 / values.cols());
+  for (Index i = 0; i < values.rows(); i += height) {
+    const Index end = std::min(i + height, values.rows());
+    for (Index r = i; r < end; ++r) compute(r);
+    finish(values.middleRows(i, end - i));
+  }
+}
+
+// values(i, j) = sum_f Term(a_if - b_jf), then finish(Rows) on parts of them.
 template <class Term, class Finish>
 void direct_distances(const View& a, const View& b, Rows values, const Finish& finish) {
-  const Index features = a.features();
+  if (is_column(values)) return direct_distances<Term>(b, a, as_row(values), finish);
+  const auto points_a = a.points(), points_b = b.points();
+  if (a.features() > Tile::features) {
+    const auto pairs = [&](Index i) {
+      for (Index j = 0; j < values.cols(); ++j) {
+        values(i, j) = distance<Term>(points_a.row(i).data(), points_b.row(j).data(), a.features());
+      }
+    };
+    return compute_rows(values, pairs, finish);
+  }
   Tile tile;
   for (Index j = 0; j < values.cols(); j += Tile::width) {
     const Index columns = std::min(Tile::width, values.cols() - j);
-    const Index height = std::max<Index>(1, piece_size / columns);
-    for (Index f = 0; f == 0 || f < features; f += Tile::features) {
-      tile.load(b, j, columns, f, std::min(Tile::features, features - f));
-      for (Index i = 0; i < values.rows(); i += height) {
-        const Index rows = std::min(height, values.rows() - i);
-        for (Index r = i; r < i + rows; ++r) {
-          const double* point = a.points().row(r).data() + f;
-          tile.distances<Term>(point, f > 0, &values(r, j));
-        }
-        if (f + Tile::features >= features) finish(values.block(i, j, rows, columns));
-      }
-    }
+    tile.load(b, j, columns);
+    const auto along_row = [&](Index i) {
+      tile.distances<Term>(points_a.row(i).data(), &values(i, j));
+    };
+    compute_rows(values.middleCols(j, columns), along_row, finish);
   }
 }
 
@@ -160,24 +194,20 @@ inline void complete_squared_distances(const double* point, double norm, const V
   if ((distances - cancellation * sums).template minCoeff<Eigen::PropagateNaN>() > 0) return;
   for (Index j = 0; j < b.rows(); ++j) {
     if (out[j] > cancellation * (norms[j] + norm)) continue;
-    out[j] = squared_distance(point, b.points().row(j).data(), b.features());
+    out[j] = distance<Square>(point, b.points().row(j).data(), b.features());
   }
 }
 
-// values(i, j) = |a_i - b_j|^2, then finish(Rows) on each piece of them.
+// values(i, j) = |a_i - b_j|^2, then finish(Rows) on parts of them.
 template <class Finish>
 void squared_distances(const View& a, const View& b, Rows values, const Finish& finish) {
   if (a.features() <= direct_features) return direct_distances<Square>(a, b, values, finish);
-  if (values.size() == 0) return;
+  if (is_column(values)) return squared_distances(b, a, as_row(values), finish);
   values.noalias() = a.points() * b.points().transpose();
-  const Index height = std::max<Index>(1, piece_size / values.cols());
-  for (Index i = 0; i < values.rows(); i += height) {
-    const Index rows = std::min(height, values.rows() - i);
-    for (Index r = i; r < i + rows; ++r) {
-      complete_squared_distances(a.points().row(r).data(), a.squared_norms()(r), b, &values(r, 0));
-    }
-    finish(values.middleRows(i, rows));
-  }
+  const auto complete = [&](Index i) {
+    complete_squared_distances(a.points().row(i).data(), a.squared_norms()(i), b, &values(i, 0));
+  };
+  compute_rows(values, complete, finish);
 }
 
 }  // namespace parsimon::detail

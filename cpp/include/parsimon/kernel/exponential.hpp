@@ -7,7 +7,7 @@
 #include "parsimon/types.hpp"
 
 // Exponentials are most of the work of a kernel on few features, so they have a loop of their own
-// that every compiler turns into vector instructions: three times as fast as a general exp().
+// that every compiler turns into vector instructions: nearly twice as fast as Eigen's exp().
 namespace parsimon::detail {
 
 // A strip of values on the stack, always computed to its end whatever is needed of it.
@@ -54,10 +54,11 @@ inline double exp_in_range(double x) {
   return result < above_smallest ? 0.0 : result;
 }
 
-// strip <- exp(-strip), for values from 0 to infinity. From 708 on the result is 0: denormal
-// numbers would slow down every product they enter.
-inline void exp_of_minus(Strip& strip) {
-  strip = (-strip).max(-708.0);
+// strip <- exp(x), for x from minus infinity to 0. Up to -708 the result is 0: denormal numbers
+// would slow down every product they enter.
+template <class Exponent>
+void set_exp(Strip& strip, const Eigen::ArrayBase<Exponent>& x) {
+  strip = x.max(-708.0);
   for (Index j = 0; j < strip_length; ++j) strip(j) = exp_in_range(strip(j));
 }
 

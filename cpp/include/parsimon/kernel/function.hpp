@@ -14,8 +14,7 @@ namespace parsimon {
 class FunctionKernel final : public Kernel {
  public:
   // values(i, j) = k(a_i, b_j)
-  using BlockFunction =
-      std::function<void(const ConstRows& a, const ConstRows& b, Rows values)>;
+  using BlockFunction = std::function<void(const ConstRows& a, const ConstRows& b, Rows values)>;
 
   // gradients.row(i) = (d/dx) k(a_i, x)
   using GradientFunction =

@@ -37,9 +37,9 @@ class KernelParser {
             "kernel again when loading.");
     expect('(');
     if (name == "sum" || name == "product" || name == "scale") {
-      require(depth < Composite::largest_depth,
-              "A kernel expression is nested more than " +
-                  std::to_string(Composite::largest_depth) + " deep.");
+      require(depth < Composite::largest_depth, "A kernel expression is nested more than " +
+                                                    std::to_string(Composite::largest_depth) +
+                                                    " deep.");
       return read_composite(name, depth + 1);
     }
     KernelPtr kernel = read_leaf(name);
@@ -135,8 +135,8 @@ class KernelParser {
   }
 
   [[noreturn]] void fail(const std::string& expected) const {
-    throw Error("A kernel expression could not be read: " + expected + " was expected at position " +
-                std::to_string(at_) + ".");
+    throw Error("A kernel expression could not be read: " + expected +
+                " was expected at position " + std::to_string(at_) + ".");
   }
 
   const std::string& text_;

@@ -27,8 +27,8 @@ class Bandwidth {
   void check_features(Index features) const {
     if (!per_feature_ || lengths_.size() == features) return;
     throw Error("The kernel has " + std::to_string(lengths_.size()) +
-                " bandwidths, one for each feature, but the data have " +
-                std::to_string(features) + " features; give as many bandwidths as features.");
+                " bandwidths, one for each feature, but the data have " + std::to_string(features) +
+                " features; give as many bandwidths as features.");
   }
 
   // x <- x / h, feature by feature. Dividing, rather than multiplying by 1 / h, is right for the
@@ -139,10 +139,7 @@ class Gaussian final : public Radial {
   std::string describe() const override { return "gaussian(" + bandwidth().describe() + ")"; }
 
  private:
-  void profile(detail::Strip& strip) const override {
-    strip *= 0.5;
-    detail::exp_of_minus(strip);
-  }
+  void profile(detail::Strip& strip) const override { detail::set_exp(strip, -0.5 * strip); }
 
   void slope(detail::Strip& strip) const override {
     profile(strip);
@@ -155,9 +152,9 @@ class Gaussian final : public Radial {
 class Matern final : public Radial {
  public:
   Matern(Bandwidth bandwidth, double nu) : Radial(std::move(bandwidth)), nu_(nu) {
-    require(nu == 0.5 || nu == 1.5 || nu == 2.5,
-            "A Matern kernel's nu must be 0.5, 1.5 or 2.5, but " + format_number(nu) +
-                " was given.");
+    require(
+        nu == 0.5 || nu == 1.5 || nu == 2.5,
+        "A Matern kernel's nu must be 0.5, 1.5 or 2.5, but " + format_number(nu) + " was given.");
   }
 
   std::string describe() const override {
@@ -169,17 +166,15 @@ class Matern final : public Radial {
   static constexpr double largest_s = 1e4;
 
   void profile(detail::Strip& strip) const override {
-    strip = (2.0 * nu_ * strip).sqrt().min(largest_s);
-    const detail::Strip s = strip;
-    detail::exp_of_minus(strip);
+    const detail::Strip s = (2.0 * nu_ * strip).sqrt().min(largest_s);
+    detail::set_exp(strip, -s);
     if (nu_ == 1.5) strip *= 1.0 + s;
     if (nu_ == 2.5) strip *= 1.0 + s * (1.0 + s * (1.0 / 3.0));
   }
 
   void slope(detail::Strip& strip) const override {
-    strip = (2.0 * nu_ * strip).sqrt().min(largest_s);
-    const detail::Strip s = strip;
-    detail::exp_of_minus(strip);
+    const detail::Strip s = (2.0 * nu_ * strip).sqrt().min(largest_s);
+    detail::set_exp(strip, -s);
     if (nu_ == 0.5) strip = (s > 0.0).select(-0.5 * strip / s, 0.0);
     if (nu_ == 1.5) strip *= -1.5;
     if (nu_ == 2.5) strip *= (-5.0 / 6.0) * (1.0 + s);
@@ -219,8 +214,7 @@ class StudentT final : public Radial {
 
   // strip <- (1 + strip / n)^-exponent
   void power(detail::Strip& strip, double exponent) const {
-    strip = exponent * (strip / degrees_).log1p();
-    detail::exp_of_minus(strip);
+    detail::set_exp(strip, -exponent * (strip / degrees_).log1p());
   }
 
   double degrees_;
@@ -233,7 +227,7 @@ class Laplacian final : public Stationary {
 
   void block(const View* a, const View* b, Rows values) const override {
     detail::direct_distances<detail::Absolute>(*a, *b, values, [](Rows piece) {
-      detail::transform_values(piece, [](detail::Strip& strip) { detail::exp_of_minus(strip); });
+      detail::transform_values(piece, [](detail::Strip& strip) { detail::set_exp(strip, -strip); });
     });
   }
 

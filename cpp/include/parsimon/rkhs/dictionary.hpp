@@ -90,11 +90,11 @@ class Dictionary {
     }
   }
 
-  // For models that are read back: the state that points() alone do not tell.
-  void restore(RowVector origin, const std::vector<Index>& ids, Index next_id) {
-    origin_ = std::move(origin);
-    ids_ = ids;
-    next_id_ = next_id;
+  // A dictionary that is read back: empty, about a given origin.
+  static Dictionary about(KernelPtr kernel, RowVector origin) {
+    Dictionary dictionary(std::move(kernel), origin.size());
+    dictionary.origin_ = std::move(origin);
+    return dictionary;
   }
 
  private:

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <Eigen/Cholesky>
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -48,6 +50,19 @@ class SparseFunction {
     return {dictionary_, weights_.all().middleCols(first_column, columns)};
   }
 
+  // The function with its points in the order in which they first came.
+  KernelExpansion expansion_by_age() const {
+    std::vector<Index> order(static_cast<std::size_t>(model_order()));
+    std::iota(order.begin(), order.end(), Index{0});
+    std::sort(order.begin(), order.end(),
+              [&](Index a, Index b) { return dictionary_.id(a) < dictionary_.id(b); });
+    Dictionary dictionary = dictionary_;
+    RowBuffer weights = weights_;
+    dictionary.select(order);
+    weights.select(order);
+    return {std::move(dictionary), weights.all().leftCols(scored_)};
+  }
+
   void compare(const ConstRows& samples, Batch& batch) {
     dictionary_.make_views(samples, batch.views);
     auto values = batch.kernel_values.resize(model_order(), samples.rows());
@@ -88,6 +103,35 @@ class SparseFunction {
     start_candidates();
     compare_candidates(0);
     return settle(RowMatrix(0, dictionary_.features()), nullptr, budget);
+  }
+
+  // Regularised least squares on the span of the dictionary, exactly: the minimiser of
+  //   1/2 sum_i c_i ||f(x_i) - y_i||^2 + ridge / 2 ||f||^2
+  // In the orthonormal coordinates T k(D, x) of the span this is an ordinary ridge problem.
+  RowMatrix least_squares(const ConstRows& samples, const ConstRows& targets,
+                          const Eigen::Ref<const Vector>& counts, double ridge) const {
+    const Index size = basis_size();
+    RowMatrix normal = RowMatrix::Identity(size, size) * ridge;
+    RowMatrix right = RowMatrix::Zero(size, targets.cols());
+    std::vector<View> views;
+    RowBuffer values, whitened;
+    for (Index start = 0; start < samples.rows() && size > 0; start += kEvaluationBlock) {
+      const Index count = std::min(kEvaluationBlock, samples.rows() - start);
+      dictionary_.make_views(samples.middleRows(start, count), views);
+      auto block = values.resize(model_order(), count);
+      dictionary_.kernel().block(dictionary_.views(), views.data(), block);
+      auto features = whitened.resize(size, count);
+      factor_.whiten(block.topRows(size), features);
+      const auto weighted = (features * counts.segment(start, count).asDiagonal()).eval();
+      normal.noalias() += weighted * features.transpose();
+      right.noalias() += weighted * targets.middleRows(start, count);
+    }
+    RowMatrix weights = RowMatrix::Zero(model_order(), targets.cols());
+    if (size > 0) {
+      const RowMatrix solution = normal.selfadjointView<Eigen::Lower>().ldlt().solve(right);
+      factor_.unwhiten(solution, weights.topRows(size));
+    }
+    return weights;
   }
 
   // Adds points with their weights, without compression.

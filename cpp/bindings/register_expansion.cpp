@@ -1,0 +1,61 @@
+#include <pybind11/eigen.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <parsimon/rkhs/sparse_function.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings.hpp"
+
+namespace py = pybind11;
+
+namespace parsimon::bindings {
+
+namespace {
+
+using Unlocked = py::call_guard<py::gil_scoped_release>;
+
+// The compressed expansion, the positions of the removed points in order, and the error spent.
+std::tuple<KernelExpansion, std::vector<Index>, double> komp(const KernelExpansion& expansion,
+                                                             double budget,
+                                                             const std::vector<bool>& is_protected) {
+  const Dictionary& dictionary = expansion.dictionary();
+  SparseFunction function(dictionary.kernel_pointer(), dictionary.features(), expansion.outputs(),
+                          expansion.outputs());
+  function.insert(dictionary.points(), expansion.weights(), is_protected);
+  const CompressionReport report = function.compress(budget);
+  return {function.expansion_by_age(), report.removed, report.error};
+}
+
+}  // namespace
+
+void register_expansion(py::module_& module) {
+  py::class_<KernelExpansion>(module, "KernelExpansion")
+      .def(py::init([](std::shared_ptr<Kernel> kernel, const ConstRows& dictionary,
+                       const ConstRows& weights) {
+             return KernelExpansion(std::move(kernel), dictionary, weights);
+           }),
+           py::arg("kernel"), py::arg("dictionary"), py::arg("weights"))
+      .def("__call__", &KernelExpansion::operator(), py::arg("points"), Unlocked())
+      .def("norm", &KernelExpansion::norm, Unlocked())
+      .def("inner", &KernelExpansion::inner, py::arg("other"), Unlocked())
+      .def("distance", &KernelExpansion::distance, py::arg("other"), Unlocked())
+      .def("combine", &KernelExpansion::combine, py::arg("a"), py::arg("other"), py::arg("b"),
+           Unlocked())
+      .def("scaled", &KernelExpansion::scaled, py::arg("factor"), Unlocked())
+      .def("gradient", &KernelExpansion::gradient, py::arg("points"), py::arg("output"), Unlocked())
+      .def_property_readonly("model_order", &KernelExpansion::model_order)
+      .def_property_readonly(
+          "dictionary", [](const KernelExpansion& e) { return RowMatrix(e.dictionary().points()); })
+      .def_property_readonly("weights", [](const KernelExpansion& e) { return e.weights(); })
+      .def_property_readonly("kernel", [](const KernelExpansion& e) {
+        return std::const_pointer_cast<Kernel>(e.dictionary().kernel_pointer());
+      });
+
+  module.def("komp", &komp, py::arg("expansion"), py::arg("budget"), py::arg("is_protected"),
+             Unlocked());
+}
+
+}  // namespace parsimon::bindings

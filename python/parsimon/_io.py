@@ -1,0 +1,142 @@
+"""The model file: what an estimator is, as named texts and arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _core, kernels
+from .schedules import PowerLaw
+
+if TYPE_CHECKING:
+    from ._base import StreamEstimator
+
+# Entries that Python adds to those of the core's model.
+_ESTIMATOR = "estimator"
+_PARAMETERS = "estimator.parameters"
+_FITTED = "estimator.fitted"
+
+
+def to_entries(estimator: StreamEstimator) -> dict[str, Any]:
+    """Return everything that the estimator is."""
+    entries: dict[str, Any] = estimator._model.to_entries()
+    entries[_ESTIMATOR] = type(estimator).__name__
+    entries[_PARAMETERS] = _to_json(estimator.get_params(deep=False))
+    entries[_FITTED] = _to_json({name: getattr(estimator, name) for name in _fitted(estimator)})
+    return entries
+
+
+def _fitted(estimator: StreamEstimator) -> list[str]:
+    # The kernel is an entry of the core; what has no trailing underscore is a hyper-parameter.
+    return [name for name in vars(estimator) if name.endswith("_")]
+
+
+def load(path: str | os.PathLike[str], *, kernel: kernels.Kernel | None = None) -> Any:
+    """Read an estimator that its ``save`` method, or a C++ program, wrote.
+
+    Training can go on from there exactly as if it had not stopped. Loading never executes code
+    from the file, and everything in it is checked before it is used.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    kernel : parsimon.kernels.Kernel, optional
+        The kernel, if it is a :class:`parsimon.kernels.Function`: a file cannot hold a function.
+
+    Returns
+    -------
+    estimator : POLKClassifier or POLKRegressor
+        The estimator, fitted.
+
+    Examples
+    --------
+    >>> import parsimon, tempfile, os
+    >>> X, y = parsimon.datasets.make_multidist(500, random_state=0)
+    >>> model = parsimon.POLKClassifier(epochs=1).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "model.parsimon")
+    ...     model.save(file)
+    ...     again = parsimon.load(file)
+    >>> bool((again.predict(X) == model.predict(X)).all())
+    True
+    """
+    entries = _core.read_archive(os.fspath(path))
+    try:
+        return _from_entries(entries, kernel)
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(
+            f"The file {os.fspath(path)!r} is not a complete model: {error}."
+        ) from error
+
+
+def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any:
+    from . import polk
+
+    known = {cls.__name__: cls for cls in (polk.POLKClassifier, polk.POLKRegressor)}
+    if kernel is None:
+        kernel = kernels.from_description(entries["kernel"])
+    if _ESTIMATOR in entries:
+        name = entries[_ESTIMATOR]
+        if name not in known:
+            raise ValueError(
+                f"The file holds a {name!r}, which this version of parsimon does not know; it "
+                f"knows {', '.join(known)}."
+            )
+        estimator = known[name](**_from_json(entries[_PARAMETERS], kernel))
+        fitted = _from_json(entries[_FITTED], kernel)
+    else:
+        estimator, fitted = polk.from_core_entries(entries, kernel)
+    model = estimator._core_model().from_entries(entries, kernel.core)
+    estimator._adopt(model, {**fitted, "_kernel_": kernel})
+    return estimator
+
+
+def _to_json(values: dict[str, Any]) -> str:
+    return json.dumps({name: _encode(name, value) for name, value in values.items()})
+
+
+def _encode(name: str, value: Any) -> Any:
+    if isinstance(value, kernels.Kernel):
+        return {"kernel": value.core.describe()}
+    if isinstance(value, PowerLaw):
+        return {"power_law": [value.power, value.delay]}
+    if isinstance(value, np.ndarray):
+        kind = "text" if value.dtype.kind in "UO" else value.dtype.str
+        if kind == "text" and not all(isinstance(item, str) for item in value.ravel()):
+            raise ValueError(
+                f"{name} holds objects that are neither numbers nor text, which a model file "
+                f"cannot keep; use labels of one of these types."
+            )
+        return {"array": value.tolist(), "type": kind, "object": value.dtype.kind == "O"}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise ValueError(
+        f"The model cannot be saved because {name} is {value!r}; a model file keeps numbers, text "
+        f"and None."
+    )
+
+
+def _from_json(text: str, kernel: kernels.Kernel) -> dict[str, Any]:
+    values = json.loads(text)
+    if not isinstance(values, dict):
+        raise TypeError("its parameters are not named")
+    return {str(name): _decode(value, kernel) for name, value in values.items()}
+
+
+def _decode(value: Any, kernel: kernels.Kernel) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "kernel" in value:
+        return kernel
+    if "power_law" in value:
+        return PowerLaw(*value["power_law"])
+    dtype = {"text": object if value["object"] else np.str_}.get(value["type"], value["type"])
+    if dtype not in (object, np.str_) and np.dtype(dtype).kind not in "biuf":
+        raise ValueError(f"The file holds an array of the unknown type {dtype!r}.")
+    return np.array(value["array"], dtype=dtype)

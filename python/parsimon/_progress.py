@@ -1,0 +1,97 @@
+"""Progress bars: tqdm's if it is installed, silence if it is not."""
+
+from __future__ import annotations
+
+import warnings
+from types import TracebackType
+from typing import Any
+
+_hint_given = False
+
+
+class ProgressBar:
+    """A bar that shows nothing, and the interface of those that do."""
+
+    def update(self, samples: int) -> None:
+        """Count further samples."""
+
+    def set_postfix(self, **values: float) -> None:
+        """Show values beside the bar, from the next redraw on."""
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        """Leave the terminal as it should be, whatever ended the work."""
+
+
+class _TqdmBar(ProgressBar):
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+
+    def update(self, samples: int) -> None:
+        self._bar.update(samples)
+
+    def set_postfix(self, **values: float) -> None:
+        # Redrawing is left to update, which tqdm limits to ten times a second.
+        self._bar.set_postfix(values, refresh=False)
+
+    def _close(self) -> None:
+        self._bar.close()
+
+
+def progress(
+    total: int | None, *, enabled: bool = True, description: str | None = None
+) -> ProgressBar:
+    """Open a progress bar.
+
+    Parameters
+    ----------
+    total : int or None
+        Samples to come; None if nobody knows.
+    enabled : bool, default=True
+        Whether to show anything.
+    description : str, optional
+        What is going on.
+
+    Returns
+    -------
+    bar : ProgressBar
+        To be used in a ``with`` statement.
+
+    Examples
+    --------
+    >>> from parsimon._progress import progress
+    >>> with progress(100, enabled=False, description="POLK") as bar:
+    ...     for block in range(10):
+    ...         bar.update(10)
+    ...         bar.set_postfix(model_order=block)
+    """
+    if not enabled:
+        return ProgressBar()
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        _give_hint()
+        return ProgressBar()
+    return _TqdmBar(tqdm(total=total, desc=description, unit=" samples", unit_scale=True))
+
+
+def _give_hint() -> None:
+    global _hint_given  # noqa: PLW0603 - once a process is enough
+    if not _hint_given:
+        _hint_given = True
+        warnings.warn(
+            "Progress bars need tqdm, which is not installed; work goes on without them. "
+            "To see them: pip install 'parsimon[progress]'.",
+            UserWarning,
+            stacklevel=3,
+        )

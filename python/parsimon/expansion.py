@@ -1,0 +1,273 @@
+"""Functions in a reproducing kernel Hilbert space, and their compression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from . import _core
+from .kernels import Kernel
+
+Array = NDArray[np.float64]
+
+
+class KernelExpansion:
+    """A function ``f(x) = sum_m weights[m] * kernel(dictionary[m], x)``.
+
+    Expansions are immutable and form a vector space: they can be added, subtracted and scaled, and
+    have the inner product, norm and distance of the kernel's Hilbert space. A distance there is a
+    bound everywhere: ``|f(x) - g(x)| <= f.distance(g) * sqrt(kernel(x, x))``.
+
+    Parameters
+    ----------
+    kernel : parsimon.kernels.Kernel
+        The kernel.
+    dictionary : array-like of shape (n_points, n_features)
+        The points that carry the function.
+    weights : array-like of shape (n_points,) or (n_points, n_outputs)
+        One weight, or one row of weights, for each point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parsimon import KernelExpansion, kernels
+    >>> f = KernelExpansion(kernels.Gaussian(1.0), [[0.0], [1.0]], [2.0, -1.0])
+    >>> f.model_order
+    2
+    >>> f([[0.0]]).round(4)
+    array([1.3935])
+    >>> (f - f).norm()
+    0.0
+    """
+
+    def __init__(self, kernel: Kernel, dictionary: ArrayLike, weights: ArrayLike) -> None:
+        if not isinstance(kernel, Kernel):
+            raise TypeError(
+                f"The kernel of an expansion must be a parsimon.kernels.Kernel; "
+                f"{kernel!r} of type {type(kernel).__name__} was given."
+            )
+        points = check_array(
+            dictionary, dtype=np.float64, order="C", ensure_min_samples=0, input_name="dictionary"
+        )
+        rows = check_array(
+            weights,
+            dtype=np.float64,
+            order="C",
+            ensure_2d=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name="weights",
+        )
+        core_weights = rows.reshape(len(rows), -1) if len(rows) else rows.reshape(0, _width(rows))
+        core = _core.KernelExpansion(kernel.core, points, core_weights)
+        self._set(kernel, core, flat=rows.ndim == 1)
+
+    def _set(self, kernel: Kernel, core: Any, *, flat: bool) -> None:
+        self._kernel = kernel
+        self._core = core
+        self._flat = flat
+
+    @classmethod
+    def _wrap(cls, kernel: Kernel, core: Any, *, flat: bool) -> KernelExpansion:
+        expansion = cls.__new__(cls)
+        expansion._set(kernel, core, flat=flat)
+        return expansion
+
+    def _derive(self, core: Any) -> KernelExpansion:
+        return self._wrap(self._kernel, core, flat=self._flat)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self._kernel
+
+    @property
+    def dictionary(self) -> Array:
+        """The points, of shape (n_points, n_features)."""
+        return np.asarray(self._core.dictionary)
+
+    @property
+    def weights(self) -> Array:
+        """The weights, of the shape that was given: one dimension for a single output."""
+        weights = np.asarray(self._core.weights)
+        return weights[:, 0] if self._flat else weights
+
+    @property
+    def model_order(self) -> int:
+        """The number of points."""
+        return int(self._core.model_order)
+
+    def __call__(self, X: ArrayLike) -> Array:
+        """Evaluate the function at the rows of X."""
+        values = np.asarray(self._core(self._points(X)))
+        return values[:, 0] if self._flat else values
+
+    def norm(self) -> float:
+        """Return the norm ``sqrt(<f, f>)``, over all outputs together."""
+        return float(self._core.norm())
+
+    def inner(self, other: KernelExpansion) -> float:
+        """Return the inner product with another expansion of the same kernel."""
+        return float(self._core.inner(self._other(other)))
+
+    def distance(self, other: KernelExpansion) -> float:
+        """Return the norm of the difference to another expansion of the same kernel."""
+        return float(self._core.distance(self._other(other)))
+
+    def gradient(self, X: ArrayLike) -> Array:
+        """Differentiate the function by x at the rows of X.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_samples, n_features) or (n_samples, n_outputs, n_features)
+            Without the axis of the outputs if the weights have one dimension.
+        """
+        points = self._points(X)
+        outputs = range(1 if self._flat else self.weights.shape[1])
+        gradients = [np.asarray(self._core.gradient(points, output)) for output in outputs]
+        if self._flat:
+            return gradients[0]
+        return np.stack(gradients, axis=1) if gradients else np.empty((len(points), 0, 0))
+
+    def __add__(self, other: object) -> KernelExpansion:
+        return self._combine(other, 1.0)
+
+    def __sub__(self, other: object) -> KernelExpansion:
+        return self._combine(other, -1.0)
+
+    def _combine(self, other: object, sign: float) -> KernelExpansion:
+        if not isinstance(other, KernelExpansion):
+            return NotImplemented
+        return self._derive(self._core.combine(1.0, self._other(other), sign))
+
+    def __mul__(self, factor: object) -> KernelExpansion:
+        if not isinstance(factor, (int, float, np.integer, np.floating)):
+            return NotImplemented
+        if not np.isfinite(factor):
+            raise ValueError(f"An expansion can be scaled by a finite number; got {factor}.")
+        return self._derive(self._core.scaled(float(factor)))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> KernelExpansion:
+        return self * -1.0
+
+    def __repr__(self) -> str:
+        outputs = "" if self._flat else f", n_outputs={self.weights.shape[1]}"
+        return f"KernelExpansion({self._kernel!r}, model_order={self.model_order}{outputs})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (KernelExpansion, (self._kernel, self.dictionary, self.weights))
+
+    def _points(self, X: ArrayLike) -> Array:
+        return np.asarray(
+            check_array(X, dtype=np.float64, order="C", ensure_min_samples=0, input_name="X")
+        )
+
+    def _other(self, other: object) -> Any:
+        if not isinstance(other, KernelExpansion):
+            raise TypeError(
+                f"A KernelExpansion can only be compared with another one, not with "
+                f"{type(other).__name__}."
+            )
+        if self._flat != other._flat:
+            raise ValueError(
+                "One expansion has weights of one dimension and the other of two; give both the "
+                "same shape."
+            )
+        return other._core
+
+
+def _width(weights: Array) -> int:
+    return weights.shape[1] if weights.ndim == 2 else 1
+
+
+@dataclass(frozen=True)
+class CompressionReport:
+    """What :func:`komp` did.
+
+    Attributes
+    ----------
+    removed : ndarray of int
+        Positions in the given dictionary of the points that were removed, in order.
+    error : float
+        Distance in Hilbert norm between the function before and after; at most the budget. At any
+        point x the two differ by at most ``error * sqrt(kernel(x, x))``.
+    model_order : int
+        Points that are left.
+    """
+
+    removed: NDArray[np.int64]
+    error: float
+    model_order: int
+
+
+def komp(
+    expansion: KernelExpansion, budget: float, protected: ArrayLike | None = None
+) -> tuple[KernelExpansion, CompressionReport]:
+    """Compress an expansion by kernel orthogonal matching pursuit.
+
+    Points are removed one at a time, always the one whose removal, with the weights of all others
+    fitted anew, leaves the function nearest to the given one, as long as the distance in Hilbert
+    norm is within the budget.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+        The function to compress.
+    budget : float
+        How far the function may move in Hilbert norm.
+    protected : array-like of bool of shape (n_points,) or of int, optional
+        Points that must stay: a mask, or their positions.
+
+    Returns
+    -------
+    expansion : KernelExpansion
+        The compressed function; its points are in the order they were given.
+    report : CompressionReport
+        The removed points and the error spent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parsimon import KernelExpansion, kernels, komp
+    >>> x = np.linspace(0, 1, 200)[:, None]
+    >>> f = KernelExpansion(kernels.Gaussian(0.3), x, np.sin(6 * x[:, 0]) / 200)
+    >>> g, report = komp(f, budget=1e-3)
+    >>> g.model_order < 20, bool(report.error <= 1e-3)
+    (True, True)
+    >>> bool(abs(g.distance(f) - report.error) < 1e-6)
+    True
+    """
+    if not isinstance(expansion, KernelExpansion):
+        raise TypeError(f"komp compresses a KernelExpansion; got {type(expansion).__name__}.")
+    if not np.isfinite(budget) or budget < 0:
+        raise ValueError(f"The budget must be a finite number and not negative; got {budget}.")
+    mask = _protected_mask(protected, expansion.model_order)
+    core, removed, error = _core.komp(expansion._core, float(budget), mask.tolist())
+    compressed = expansion._derive(core)
+    report = CompressionReport(
+        np.asarray(removed, dtype=np.int64), float(error), compressed.model_order
+    )
+    return compressed, report
+
+
+def _protected_mask(protected: ArrayLike | None, size: int) -> NDArray[np.bool_]:
+    mask = np.zeros(size, dtype=bool)
+    if protected is None:
+        return mask
+    given = np.asarray(protected)
+    if given.dtype == bool and given.shape == (size,):
+        return given
+    integers = given.size == 0 or np.issubdtype(given.dtype, np.integer)
+    if not integers or given.ndim != 1 or np.any((given < 0) | (given >= size)):
+        raise ValueError(
+            f"protected must be a mask of shape ({size},) or positions from 0 to {size - 1}; got "
+            f"an array of type {given.dtype} and shape {given.shape}."
+        )
+    mask[given.astype(np.int64)] = True
+    return mask
