@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from parsimon import _core
+
 from ._base import Array, Kernel, number
 
 

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from parsimon import _core
+
 from ._base import Kernel, Product, Scaled, Sum, number
 from ._elementary import (
     Cauchy,
