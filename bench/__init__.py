@@ -1,0 +1,1 @@
+"""Benchmarks of parsimon: run from the root of the repository, with parsimon installed."""

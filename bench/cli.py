@@ -1,0 +1,47 @@
+"""The command line: each command is a module with ``add_arguments`` and ``run``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+# A command is a module of this package: its docstring is the help, add_arguments(parser) declares
+# the options, run(options) returns the exit code. MissingDataError ends it with its message.
+COMMANDS = ("speed", "stream")
+
+
+class MissingDataError(Exception):
+    """A command needs data that are not here; the message says which and what to do."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return the exit code."""
+    options = build_parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except MissingDataError as error:
+        print(error, file=sys.stderr)
+        return 2
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Benchmarks of parsimon.")
+    commands = parser.add_subparsers(metavar="command", required=True)
+    for name in COMMANDS:
+        module = import_module(f"bench.{name}")
+        summary = (module.__doc__ or "").strip()
+        command = commands.add_parser(
+            name, help=summary.splitlines()[0].rstrip("."), description=summary.split("\n\n")[0]
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return parser
+
+
+def positive_int(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive whole number")
+    return value
