@@ -27,14 +27,22 @@ assert pathlib.Path(parsimon.__file__).is_relative_to(sys.prefix), parsimon.__fi
 assert (pathlib.Path(parsimon.get_include()) / "parsimon" / "version.hpp").is_file()
 print(parsimon.__version__, parsimon.build_info()["build_type"])
 
-if hasattr(parsimon, "POLKClassifier"):
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 400)
-    X = rng.normal(size=(400, 2)) + 6.0 * y[:, None]
-    model = parsimon.POLKClassifier(random_state=0).fit(X, y)
-    assert model.score(X, y) > 0.95
-    model.save("model.parsimon")
-    assert (parsimon.load("model.parsimon").predict(X) == model.predict(X)).all()
+rng = np.random.default_rng(0)
+y = rng.integers(0, 2, 400)
+X = rng.normal(size=(400, 2)) + 6.0 * y[:, None]
+model = parsimon.POLKClassifier(random_state=0).fit(X, y)
+assert model.score(X, y) > 0.95
+model.save("model.parsimon")
+assert (parsimon.load("model.parsimon").predict(X) == model.predict(X)).all()
+"""
+
+LOAD_WHAT_CXX_SAVED = """
+import numpy as np
+import parsimon
+
+table = np.loadtxt("predictions.txt")
+model = parsimon.load("model.parsimon")
+np.testing.assert_allclose(model.decision_function(table[:, :2]), table[:, 2], rtol=0, atol=1e-12)
 """
 
 
@@ -112,11 +120,13 @@ def test_wheel_works_in_an_empty_environment(empty_python, tmp_path):
 
 
 @pytest.mark.slow
-def test_example_builds_against_the_installed_wheel(empty_python, tmp_path):
+def test_python_loads_what_the_example_built_against_the_wheel_saved(empty_python, tmp_path):
     source = shutil.copytree(ROOT / "cpp" / "examples", tmp_path / "example")
     cmake_dir = run(empty_python, "-I", "-m", "parsimon", "--cmake-dir", cwd=tmp_path).strip()
     cmake_build(source, tmp_path / "build", f"-Dparsimon_DIR={cmake_dir}")
-    assert run(tmp_path / "build" / f"train_and_save{EXECUTABLE}", cwd=tmp_path)
+    program = tmp_path / "build" / f"train_and_save{EXECUTABLE}"
+    run(program, "model.parsimon", "predictions.txt", cwd=tmp_path)
+    run(empty_python, "-I", "-W", "error", "-c", LOAD_WHAT_CXX_SAVED, cwd=tmp_path)
 
 
 @pytest.mark.slow
@@ -133,7 +143,8 @@ def test_cmake_install_gives_a_package_without_python(tmp_path):
     source = shutil.copytree(ROOT / "cpp" / "examples", tmp_path / "example")
     options = [f"-DCMAKE_PREFIX_PATH={moved}", "-DCMAKE_BUILD_TYPE=Debug"]
     cmake_build(source, tmp_path / "example-build", *options)
-    assert run(tmp_path / "example-build" / f"train_and_save{EXECUTABLE}", cwd=tmp_path)
+    run(tmp_path / "example-build" / f"train_and_save{EXECUTABLE}", cwd=tmp_path)
+    assert (tmp_path / "model.parsimon").is_file()
 
 
 @pytest.mark.slow
