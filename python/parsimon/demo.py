@@ -21,7 +21,7 @@ from .datasets import make_multidist
 from .polk import POLKClassifier
 
 N_CLASSES = 5
-BLOCK = 160
+BLOCK = 320
 VARIANCE = 0.6  # of the Gaussian kernel, for both models
 
 
@@ -107,6 +107,7 @@ def draw(model: POLKClassifier, X: Any, y: Any, row: Row, path: Path) -> bool:
     """Draw decision regions, data and dictionary into a file; return whether that was possible."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
     except ImportError:
         print(
             f"{path} was not written: it needs matplotlib. "
@@ -116,21 +117,25 @@ def draw(model: POLKClassifier, X: Any, y: Any, row: Row, path: Path) -> bool:
         return False
     from .plotting import DecisionSurfaceDisplay
 
-    figure = Figure(figsize=(7.2, 6.0), dpi=150, layout="constrained")
+    figure = Figure(figsize=(7.2, 6.1), dpi=120, layout=ConstrainedLayoutEngine(h_pad=0.1))
     axes = figure.subplots()
     DecisionSurfaceDisplay.from_estimator(model, X, y, grid_resolution=400, ax=axes)
     axes.set_aspect("equal", adjustable="box")
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
-    figure.suptitle(
+    axes.set_title(
         f"POLK on multidist: model order {row.points}, test error {100 * row.test_error:.1f} %",
         fontsize=14,
         fontweight="bold",
+        pad=26,
     )
-    axes.set_title(
+    axes.text(
+        *(0.5, 1.015),
         f"black dots: the dictionary, all that the model keeps of {len(X):,} samples",
         fontsize=11,
         color="0.3",
+        horizontalalignment="center",
+        transform=axes.transAxes,
     )
     figure.savefig(path)
     print(f"Decision regions, data and dictionary points: {path}")
