@@ -21,7 +21,7 @@ Schedule = tuple[str, list[float]]
 # Samples on which eigenvalues and leave-one-out errors are computed.
 _SUBSAMPLE = 500
 # Multiples of the "scale" width among which gamma="auto" chooses.
-_WIDTHS = (2.0, 1.0, 0.5, 0.25, 0.125)
+_WIDTHS = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class _Ridge:
 def choose(estimator: _POLK, training: Training, loss: Any) -> Recipe:
     """Fill in what the user left open."""
     X, targets = _subsample(training)
-    alphas = np.logspace(-3, 1, 9) if loss.is_classification else np.logspace(-5, 2, 15)
+    alphas = np.logspace(-3, 1, 9) if loss.is_classification else np.logspace(-7, 2, 19)
     ridge = min(
         (_ridge(kernel, X, targets, alphas) for kernel in _kernels(estimator, X)),
         key=lambda fit: fit.error,
@@ -63,13 +63,13 @@ def choose(estimator: _POLK, training: Training, loss: Any) -> Recipe:
     stable = batch / (ridge.largest_self + (batch - 1) * ridge.top)
     rate = estimator.learning_rate
     if isinstance(rate, str):
-        rate = (2.0 if loss.is_classification else 1.0) * stable
+        rate = stable * (2.0 / _curvature(loss, training) if loss.is_classification else 1.0)
         limit = 0.25 / (regularization * loss.regularizer_scale) if regularization else np.inf
         rate = min(rate, limit)
     return Recipe(
         kernel=ridge.kernel,
         step=_step(estimator, float(rate)),
-        budget=_budget(estimator, float(rate), ridge, batch),
+        budget=_budget(estimator, float(rate), _noise(ridge, loss) / batch),
         regularization=float(regularization),
         epochs=_epochs(estimator, size),
     )
@@ -153,14 +153,31 @@ def _step(estimator: _POLK, rate: float) -> Schedule:
     return ("constant", [rate]) if law is None else ("power_law", [rate, law.power, law.delay])
 
 
-def _budget(estimator: _POLK, rate: float, ridge: _Ridge, batch: int) -> Schedule:
+def _curvature(loss: Any, training: Training) -> float:
+    """Return the largest second derivative of a classification loss; 1 where it has none."""
+    if not loss.gives_probabilities:
+        return 1.0
+    return 0.25 if training.n_classes == 2 else 0.5
+
+
+def _noise(ridge: _Ridge, loss: Any) -> float:
+    """Return the squared norm, in steps of one sample, that compression may take from a step.
+
+    A hundredth of what one sample adds; for regression less where the targets are less noisy and
+    less regularised, because there small weights matter.
+    """
+    if loss.is_classification:
+        return 0.01 * ridge.largest_self
+    return 0.02 * ridge.alpha * min(ridge.error, 1.0)
+
+
+def _budget(estimator: _POLK, rate: float, noise: float) -> Schedule:
     if estimator.budget is not None:
         return ("fixed", [float(estimator.budget)])
     if isinstance(estimator.parsimony, str):
         if schedules.resolve(estimator.schedule) is not None:
             return ("step_squared", [1.0])
-        error = min(ridge.error, 1.0)
-        parsimony = np.sqrt(0.1 * ridge.alpha * error / batch) / np.sqrt(rate)
+        parsimony = np.sqrt(noise / rate)
     else:
         parsimony = estimator.parsimony
     if estimator.max_model_order is not None:
@@ -172,4 +189,6 @@ def _budget(estimator: _POLK, rate: float, ridge: _Ridge, batch: int) -> Schedul
 def _epochs(estimator: _POLK, size: int) -> int:
     if not isinstance(estimator.epochs, str):
         return int(estimator.epochs)
+    if estimator._refits():
+        return 2  # enough to find the dictionary; the weights are then fitted exactly
     return int(np.clip(np.ceil(20_000 / size), 10, 100)) if size < 1000 else 20

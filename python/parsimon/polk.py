@@ -70,6 +70,10 @@ class _POLK(StreamEstimator):
         )
         return model, recipe.epochs
 
+    def _refits(self) -> bool:
+        """Whether fit ends with an exact fit of the weights."""
+        return False
+
     @abstractmethod
     def _n_outputs(self, training: Training) -> int:
         """Return how many outputs the model has."""
@@ -540,8 +544,11 @@ epochs, shuffle, average, random_state, verbose
         values = self._evaluate(X) * self._scale_ + self.intercept_
         return values[:, 0] if self._single_ else values
 
+    def _refits(self) -> bool:
+        return self.refit and _regression_loss(self.loss) == "squared"
+
     def _finish_fit(self, model: Any, training: Training) -> None:
-        if self.refit and _regression_loss(self.loss) == "squared":
+        if self._refits():
             X = training.X.toarray() if sparse.issparse(training.X) else training.X
             model.refit(X, training.targets, training.sample_weight)
 
