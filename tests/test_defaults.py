@@ -17,7 +17,7 @@ CLASSIFICATION = {
     "breast cancer": lambda: datasets.load_breast_cancer(return_X_y=True),
     "moons": lambda: datasets.make_moons(1000, noise=0.2, random_state=0),
     "circles": lambda: datasets.make_circles(1000, noise=0.1, factor=0.5, random_state=0),
-    # Not looked at while the rules were made.
+    # No constant of the rules was tuned on these.
     "three rings": lambda: datasets.make_gaussian_quantiles(
         n_samples=800, n_features=3, n_classes=3, random_state=7
     ),
@@ -33,7 +33,7 @@ REGRESSION = {
     "diabetes": lambda: datasets.load_diabetes(return_X_y=True),
     "friedman1": lambda: datasets.make_friedman1(600, noise=1.0, random_state=0),
     "friedman1 without noise": lambda: datasets.make_friedman1(600, random_state=0),
-    # Not looked at while the rules were made.
+    # No constant of the rules was tuned on these.
     "friedman3": lambda: datasets.make_friedman3(500, noise=0.1, random_state=7),
     "sparse": lambda: datasets.make_sparse_uncorrelated(500, random_state=7),
 }

@@ -1,8 +1,9 @@
-"""Hyper-parameters that were left to us, chosen from the data; docs/defaults.md explains the rules."""
+"""Hyper-parameters that were left to us, chosen from the data; docs/defaults.md explains them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from . import kernels, schedules
 
 if TYPE_CHECKING:
     from ._base import Training
-    from .polk import _POLK
+    from .polk._common import POLK
 
 Array = NDArray[np.float64]
 Schedule = tuple[str, list[float]]
@@ -35,44 +36,96 @@ class Recipe:
     epochs: int
 
 
+def choose(estimator: POLK, training: Training, loss: Any) -> Recipe:
+    """Fill in what the user left open."""
+    data = _Data(estimator, training, loss)
+    regularization = data.regularization
+    rate = data.learning_rate(regularization)
+    return Recipe(
+        kernel=data.kernel,
+        step=_step(estimator, rate),
+        budget=_budget(estimator, rate, data),
+        regularization=regularization,
+        epochs=_epochs(estimator, len(training)),
+    )
+
+
 @dataclass(frozen=True)
 class _Ridge:
-    """Kernel ridge regression on a part of the data: what the other choices are taken from."""
+    """Kernel ridge regression on a part of the data."""
 
     kernel: kernels.Kernel
-    largest_self: float  # max k(x, x)
-    top: float  # largest eigenvalue of the Gram matrix over the number of samples
+    top: float  # largest eigenvalue of the Gram matrix, over the number of samples
     alpha: float  # ridge with the smallest leave-one-out error
     error: float  # that error, over the variance of the targets
 
 
-def choose(estimator: _POLK, training: Training, loss: Any) -> Recipe:
-    """Fill in what the user left open."""
-    X, targets = _subsample(training)
-    alphas = np.logspace(-3, 1, 9) if loss.is_classification else np.logspace(-7, 2, 19)
-    ridge = min(
-        (_ridge(kernel, X, targets, alphas) for kernel in _kernels(estimator, X)),
-        key=lambda fit: fit.error,
-    )
-    size = len(training)
-    regularization = estimator.regularization
-    if isinstance(regularization, str):
-        regularization = ridge.alpha / (size * loss.regularizer_scale)
-    # Largest step with which a mini-batch of the squared loss cannot overshoot.
-    batch = min(estimator.batch_size, size)
-    stable = batch / (ridge.largest_self + (batch - 1) * ridge.top)
-    rate = estimator.learning_rate
-    if isinstance(rate, str):
-        rate = stable * (2.0 / _curvature(loss, training) if loss.is_classification else 1.0)
-        limit = 0.25 / (regularization * loss.regularizer_scale) if regularization else np.inf
-        rate = min(rate, limit)
-    return Recipe(
-        kernel=ridge.kernel,
-        step=_step(estimator, float(rate)),
-        budget=_budget(estimator, float(rate), _noise(ridge, loss) / batch),
-        regularization=float(regularization),
-        epochs=_epochs(estimator, size),
-    )
+class _Data:
+    """What the rules ask the data, each answer worked out only if it is needed."""
+
+    def __init__(self, estimator: POLK, training: Training, loss: Any) -> None:
+        self._estimator = estimator
+        self._loss = loss
+        self._classes = training.n_classes
+        self._size = len(training)
+        self.batch = min(estimator.batch_size, self._size)
+        self.X, self._targets = _subsample(training)
+
+    @cached_property
+    def kernel(self) -> kernels.Kernel:
+        candidates = _kernels(self._estimator, self.X)
+        return candidates[0] if len(candidates) == 1 else self.ridge.kernel
+
+    @cached_property
+    def ridge(self) -> _Ridge:
+        low, high, count = (-3, 1, 9) if self._classes else (-7, 2, 19)
+        alphas = np.logspace(low, high, count)
+        fits = (
+            _ridge(kernel, self.X, self._targets, alphas)
+            for kernel in _kernels(self._estimator, self.X)
+        )
+        return min(fits, key=lambda fit: fit.error)
+
+    @cached_property
+    def largest_self(self) -> float:
+        return float(self.kernel.diag(self.X).max())
+
+    @property
+    def regularization(self) -> float:
+        given = self._estimator.regularization
+        if isinstance(given, str):
+            return float(self.ridge.alpha / (self._size * self._loss.regularizer_scale))
+        return float(given)
+
+    def learning_rate(self, regularization: float) -> float:
+        given = self._estimator.learning_rate
+        if not isinstance(given, str):
+            return float(given)
+        # The largest step with which a mini-batch of the squared loss cannot overshoot.
+        stable = self.batch / (self.largest_self + (self.batch - 1) * self.ridge.top)
+        shrinkage = regularization * self._loss.regularizer_scale
+        limit = 0.25 / shrinkage if shrinkage > 0 else np.inf
+        return float(min(stable * self._boldness, limit))
+
+    @property
+    def _boldness(self) -> float:
+        """Return twice the inverse curvature for classification, where gradients are bounded."""
+        if not self._classes:
+            return 1.0
+        if not self._loss.gives_probabilities:
+            return 2.0
+        return 8.0 if self._classes == 2 else 4.0
+
+    @property
+    def noise(self) -> float:
+        """Return the squared norm, for a step of size 1, that compression may take from it.
+
+        A hundredth of what one sample adds; for regression less where the targets are less noisy
+        and less regularised, because there small weights matter.
+        """
+        if self._classes:
+            return 0.01 * self.largest_self / self.batch
+        return 0.02 * self.ridge.alpha * min(self.ridge.error, 1.0) / self.batch
 
 
 def _subsample(training: Training) -> tuple[Array, Array]:
@@ -87,7 +140,7 @@ def _subsample(training: Training) -> tuple[Array, Array]:
     return X.toarray() if sparse.issparse(X) else X, targets
 
 
-def _kernels(estimator: _POLK, X: Array) -> list[kernels.Kernel]:
+def _kernels(estimator: POLK, X: Array) -> list[kernels.Kernel]:
     """Return the kernels to choose among; just one unless the width was left open."""
     if isinstance(estimator.kernel, kernels.Kernel):
         return [estimator.kernel]
@@ -125,15 +178,15 @@ def _median_gamma(X: Array) -> float:
 
 def _ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) -> _Ridge:
     gram = kernel(X)
+    largest = max(float(gram.diagonal().max()), np.finfo(float).tiny)
     centred = targets - targets.mean(axis=0)
     variance = max((centred**2).mean(), np.finfo(float).tiny)
     values, vectors = linalg.eigh(gram)
     values = np.maximum(values, 0.0)
     rotated = vectors.T @ centred
-    largest = float(gram.diagonal().max())
     errors = []
-    for alpha in alphas:
-        shrink = values / (values + alpha * largest)
+    for alpha in alphas * largest:
+        shrink = values / (values + alpha)
         leverage = (vectors**2) @ shrink
         residual = centred - vectors @ (shrink[:, None] * rotated)
         loo = residual / np.maximum(1 - leverage, 1e-12)[:, None]
@@ -141,52 +194,33 @@ def _ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) -> _
     best = int(np.argmin(errors))
     return _Ridge(
         kernel=kernel,
-        largest_self=largest,
         top=float(values[-1] / len(X)),
         alpha=float(alphas[best] * largest),
         error=float(errors[best]),
     )
 
 
-def _step(estimator: _POLK, rate: float) -> Schedule:
+def _step(estimator: POLK, rate: float) -> Schedule:
     law = schedules.resolve(estimator.schedule)
     return ("constant", [rate]) if law is None else ("power_law", [rate, law.power, law.delay])
 
 
-def _curvature(loss: Any, training: Training) -> float:
-    """Return the largest second derivative of a classification loss; 1 where it has none."""
-    if not loss.gives_probabilities:
-        return 1.0
-    return 0.25 if training.n_classes == 2 else 0.5
-
-
-def _noise(ridge: _Ridge, loss: Any) -> float:
-    """Return the squared norm, in steps of one sample, that compression may take from a step.
-
-    A hundredth of what one sample adds; for regression less where the targets are less noisy and
-    less regularised, because there small weights matter.
-    """
-    if loss.is_classification:
-        return 0.01 * ridge.largest_self
-    return 0.02 * ridge.alpha * min(ridge.error, 1.0)
-
-
-def _budget(estimator: _POLK, rate: float, noise: float) -> Schedule:
+def _budget(estimator: POLK, rate: float, data: _Data) -> Schedule:
     if estimator.budget is not None:
         return ("fixed", [float(estimator.budget)])
-    if isinstance(estimator.parsimony, str):
-        if schedules.resolve(estimator.schedule) is not None:
-            return ("step_squared", [1.0])
-        parsimony = np.sqrt(noise / rate)
+    if not isinstance(estimator.parsimony, str):
+        parsimony = float(estimator.parsimony)
+    elif estimator.max_model_order is None and schedules.resolve(estimator.schedule) is not None:
+        return ("step_squared", [1.0])
     else:
-        parsimony = estimator.parsimony
+        parsimony = float(np.sqrt(data.noise / rate))
     if estimator.max_model_order is not None:
-        start = max(float(parsimony) * np.sqrt(rate), 1e-6)
+        start = max(parsimony * np.sqrt(rate), 1e-6)
         return ("hold_model_order", [float(estimator.max_model_order), start])
-    return ("parsimony", [float(parsimony)])
+    return ("parsimony", [parsimony])
 
 
-def _epochs(estimator: _POLK, size: int) -> int:
+def _epochs(estimator: POLK, size: int) -> int:
     if not isinstance(estimator.epochs, str):
         return int(estimator.epochs)
     if estimator._refits():

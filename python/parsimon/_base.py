@@ -1,4 +1,4 @@
-"""What all streaming estimators share: validation, training in blocks, fitted state, persistence."""
+"""What all streaming estimators share: validation, training, fitted state, persistence."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _finish_fit(self, model: Any, training: Training) -> None:
-        """What fit does once all epochs are over."""
+        """Do what fit does once all epochs are over."""
 
     def _partial_fit(self: Self, training: Training, fitted: dict[str, Any]) -> Self:
         """Train on one block once; if that fails, the estimator is as it was before."""
@@ -149,17 +149,17 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
         """Put every attribute back if the block fails; an interrupt keeps what was learned."""
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             yield
         except Exception:
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
 
     # -- input -----------------------------------------------------------------------------------
 
-    def _validate_X(self, X: ArrayLike, *, reset: bool = False) -> Any:
+    def _validate_samples(self, X: ArrayLike, *, reset: bool = False) -> Any:
         return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
 
     def _validate_sample_weight(self, sample_weight: ArrayLike | None, X: Any) -> Array:
@@ -201,7 +201,7 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
     @property
     def weights_(self) -> Array:
         """The weights of the model, of shape (model_order_, n_outputs)."""
-        return np.asarray(self._state("weights_").weights) * self._output_scale()
+        return np.asarray(self._state("weights_").weights * self._output_scale())
 
     @property
     def model_order_(self) -> int:
@@ -234,7 +234,7 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
     def _evaluate(self, X: ArrayLike) -> Array:
         """Values of the learned function, of shape (n_samples, n_outputs)."""
         model = self._fitted_model()
-        checked = self._validate_X(X)
+        checked = self._validate_samples(X)
         if not sparse.issparse(checked):
             return np.asarray(model.predict(checked))
         blocks = [

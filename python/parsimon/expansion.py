@@ -141,7 +141,7 @@ class KernelExpansion:
 
     def _combine(self, other: object, sign: float) -> KernelExpansion:
         if not isinstance(other, KernelExpansion):
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]
         return self._derive(self._core.combine(1.0, self._other(other), sign))
 
     def __mul__(self, factor: object) -> KernelExpansion:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class PowerLaw:
 NAMED = {"constant": None, "inverse": PowerLaw(1.0), "sqrt": PowerLaw(0.5)}
 
 
-def resolve(schedule: PowerLaw | str) -> PowerLaw | None:
+def resolve(schedule: Any) -> PowerLaw | None:
     """Return the power law that a name stands for, None for a constant rate."""
     if isinstance(schedule, PowerLaw):
         return schedule

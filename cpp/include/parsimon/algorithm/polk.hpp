@@ -77,10 +77,11 @@ class Polk {
 
     const double shrink =
         1 - eta * settings_.regularization * settings_.loss->regularizer_scale();
-    function_.function_weights() *= shrink;
     if (record.active > 0) {
       record.compression_error =
-          function_.add(samples, batch_, active_, new_weights, record.budget).error;
+          function_.add(samples, batch_, active_, new_weights, shrink, record.budget).error;
+    } else {
+      function_.function_weights() *= shrink;
     }
     finish(samples.rows(), record);
     return record;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -12,8 +13,8 @@ namespace parsimon {
 // The points that carry a function, with the kernel's views of them.
 //
 // Invariant: views() are the kernel's views of points() about origin(); ids are unique and stay
-// with their points, whatever the order. The origin is the first point ever seen, so that data far
-// from zero lose no digits; it never changes once there are points.
+// with their points, whatever the order. The origin is the median of the first points ever seen, so
+// that data far from zero lose no digits; it never changes once there are points.
 class Dictionary {
  public:
   Dictionary(KernelPtr kernel, Index features)
@@ -38,7 +39,7 @@ class Dictionary {
 
   // Views of other points that may be compared with views().
   void make_views(const ConstRows& points, std::vector<View>& views) {
-    if (origin_.size() == 0 && points.rows() > 0) origin_ = points.row(0);
+    if (origin_.size() == 0 && points.rows() > 0) origin_ = median(points);
     views.resize(views_.size());
     kernel_->make_views(points, origin_, views.data());
   }
@@ -98,6 +99,17 @@ class Dictionary {
   }
 
  private:
+  // Coordinate by coordinate, so that a few outliers do not carry the origin away.
+  static RowVector median(const ConstRows& points) {
+    RowVector result(points.cols());
+    for (Index j = 0; j < points.cols(); ++j) {
+      Vector column = points.col(j);
+      std::nth_element(column.begin(), column.begin() + column.size() / 2, column.end());
+      result(j) = column(column.size() / 2);
+    }
+    return result;
+  }
+
   KernelPtr kernel_;
   RowBuffer points_;
   std::vector<View> views_;

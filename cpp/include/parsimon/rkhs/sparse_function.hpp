@@ -63,7 +63,9 @@ class SparseFunction {
     return {std::move(dictionary), weights.all().leftCols(scored_)};
   }
 
+  // Must precede evaluate() and add(): the order of the dictionary may change here.
   void compare(const ConstRows& samples, Batch& batch) {
+    check_drift();
     dictionary_.make_views(samples, batch.views);
     auto values = batch.kernel_values.resize(model_order(), samples.rows());
     if (model_order() > 0) {
@@ -76,12 +78,15 @@ class SparseFunction {
     values.noalias() = batch.kernel_values.all().transpose() * function_weights();
   }
 
-  // f <- KOMP(f + sum_i new_weights(i) k(x_active(i), .), budget). If the kernel values of the
-  // samples are not finite, throws Error and changes nothing.
+  // f <- KOMP(shrink f + sum_i new_weights(i) k(x_active(i), .), budget). Throws, and changes
+  // nothing, if the kernel does or is not finite at the samples.
   CompressionReport add(const ConstRows& samples, const Batch& batch,
                         const std::vector<Index>& active, const ConstRows& new_weights,
-                        double budget) {
-    if (budget == 0) return append_uncompressed(samples, batch, active, new_weights);
+                        double shrink, double budget) {
+    if (budget == 0) {
+      function_weights() *= shrink;
+      return append_uncompressed(samples, batch, active, new_weights);
+    }
     start_candidates();
     for (std::size_t i = 0; i < active.size(); ++i) {
       add_candidate({false, active[i], dictionary_.next_id() + static_cast<Index>(i)},
@@ -93,9 +98,9 @@ class SparseFunction {
     for (std::size_t i = 0; i < active.size(); ++i) {
       cross.col(first + static_cast<Index>(i)) = known.col(active[i]).head(basis_size());
     }
-    CompressionReport report = settle(samples, batch.views.data(), budget);
-    check_drift();
-    return report;
+    function_weights() *= shrink;
+    candidate_weights_.all().topLeftCorner(first, scored_) *= shrink;
+    return settle(samples, batch.views.data(), budget);
   }
 
   // f <- KOMP(f, budget)
@@ -146,18 +151,20 @@ class SparseFunction {
 
   // Builds the factor anew from the kernel, protected points first. Repairs any drift.
   void refactor() {
-    factor_.clear();
+    GramFactor factor;
     std::vector<Index> order, outside;
     for (const bool is_protected : {true, false}) {
       std::vector<Index> members;
       for (Index i = 0; i < model_order(); ++i) {
         if (dictionary_.is_protected(i) != is_protected) continue;
         members.push_back(i);
-        if (members.size() == kRefactorBlock) refactor_block(members, order, outside);
+        if (members.size() == kRefactorBlock) refactor_block(members, factor, order, outside);
       }
-      refactor_block(members, order, outside);
+      refactor_block(members, factor, order, outside);
     }
     order.insert(order.end(), outside.begin(), outside.end());
+    // The kernel may throw above; from here on nothing does.
+    std::swap(factor_, factor);
     dictionary_.select(order);
     weights_.select(order);
     changes_ = 0;
@@ -367,22 +374,22 @@ class SparseFunction {
 
   // Appends the independent ones of `members` (indices into the dictionary) to the factor and to
   // `order`, the others to `outside`.
-  void refactor_block(std::vector<Index>& members, std::vector<Index>& order,
+  void refactor_block(std::vector<Index>& members, GramFactor& factor, std::vector<Index>& order,
                       std::vector<Index>& outside) {
     if (members.empty()) return;
     const std::vector<View> basis = dictionary_.views_of(order);
     const std::vector<View> block = dictionary_.views_of(members);
     const auto count = static_cast<Index>(members.size());
-    auto cross = cross_.resize(factor_.size(), count);
+    auto cross = cross_.resize(factor.size(), count);
     auto gram = gram_.resize(count, count);
-    if (factor_.size() > 0) dictionary_.kernel().block(basis.data(), block.data(), cross);
+    if (factor.size() > 0) dictionary_.kernel().block(basis.data(), block.data(), cross);
     dictionary_.kernel().block(block.data(), block.data(), gram);
-    newcomers_.factorise(factor_, cross, gram);
+    newcomers_.factorise(factor, cross, gram);
     for (Index i = 0; i < count; ++i) {
       const Index member = members[static_cast<std::size_t>(newcomers_.order(i))];
       (i < newcomers_.independent() ? order : outside).push_back(member);
     }
-    factor_.append(newcomers_.coefficients().all(), newcomers_.factor());
+    factor.append(newcomers_.coefficients().all(), newcomers_.factor());
     members.clear();
   }
 

@@ -1,0 +1,35 @@
+"""POLK: parsimonious online learning with kernels, for classification and regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parsimon.kernels import Kernel
+
+from ._classifier import POLKClassifier
+from ._regressor import POLKRegressor
+
+__all__ = ["POLKClassifier", "POLKRegressor", "from_core_entries"]
+
+
+def from_core_entries(entries: dict[str, Any], kernel: Kernel) -> tuple[Any, dict[str, Any]]:
+    """Return an estimator for a model that a C++ program saved, and its fitted attributes."""
+    loss, outputs = entries["loss"], int(entries["outputs"])
+    settings: dict[str, Any] = {
+        "kernel": kernel,
+        "learning_rate": float(entries["step.parameters"][0]),
+        "regularization": float(entries["regularization"]),
+        "average": bool(entries["average"]),
+    }
+    fitted: dict[str, Any] = {"n_features_in_": int(entries["features"])}
+    if loss.startswith(("binary_", "multiclass_")):
+        fitted["classes_"] = np.arange(max(2, outputs))
+        return POLKClassifier(loss.split("_", 1)[1], **settings), fitted
+    fitted |= {
+        "intercept_": np.zeros(outputs),
+        "_scale_": np.ones(outputs),
+        "_single_": outputs == 1,
+    }
+    return POLKRegressor(loss, normalize_y=False, **settings), fitted

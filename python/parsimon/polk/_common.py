@@ -1,0 +1,94 @@
+"""What the POLK estimators share: settings for the core, chosen or given."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from parsimon import _auto, _core, schedules
+from parsimon._base import StreamEstimator, Training
+
+
+class POLK(StreamEstimator):
+    """What the classifier and the regressor share: settings for the core, chosen or given."""
+
+    learning_rate: float | str
+    parsimony: float | str
+    budget: float | None
+    max_model_order: int | None
+    schedule: schedules.PowerLaw | str
+    regularization: float | str
+    average: bool
+
+    @classmethod
+    def _core_model(cls) -> Any:
+        return _core.Polk
+
+    @abstractmethod
+    def _core_loss(self, outputs: int) -> Any:
+        """Return the core's loss for this many outputs."""
+
+    def _check_parameters(self) -> None:
+        """Refuse hyper-parameters that make no sense, before any data are looked at."""
+        for name in ("learning_rate", "regularization", "parsimony"):
+            _check_number(name, getattr(self, name), positive=name == "learning_rate", auto=True)
+        if self.budget is not None:
+            _check_number("budget", self.budget, positive=False)
+        for name in ("batch_size", "epochs", "max_model_order"):
+            _check_count(name, getattr(self, name), auto=name == "epochs")
+        if self.budget is not None and self.max_model_order is not None:
+            raise ValueError(
+                "Give a fixed budget or a max_model_order that the budget adapts to, not both."
+            )
+        schedules.resolve(self.schedule)
+        self._resolve_kernel(1.0)
+
+    def _new_model(self, training: Training) -> tuple[Any, int]:
+        loss = self._core_loss(self._n_outputs(training))
+        recipe = _auto.choose(self, training, loss)
+        self._kernel_ = recipe.kernel
+        model = _core.Polk(
+            recipe.kernel.core,
+            loss,
+            recipe.step,
+            recipe.budget,
+            recipe.regularization,
+            self.average,
+            training.X.shape[1],
+            self._n_outputs(training),
+        )
+        return model, recipe.epochs
+
+    def _refits(self) -> bool:
+        """Whether fit ends with an exact fit of the weights."""
+        return False
+
+    @abstractmethod
+    def _n_outputs(self, training: Training) -> int:
+        """Return how many outputs the model has."""
+
+
+def _check_number(name: str, value: Any, *, positive: bool, auto: bool = False) -> None:
+    if auto and isinstance(value, str) and value == "auto":
+        return
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
+        value, bool
+    )
+    if number and np.isfinite(value) and (value > 0 or (value == 0 and not positive)):
+        return
+    wanted = "a positive, finite number" if positive else "a finite number, not negative"
+    raise ValueError(f"{name} must be {wanted}{' or auto' if auto else ''}; got {value!r}.")
+
+
+def _check_count(name: str, value: Any, *, auto: bool) -> None:
+    if (auto and isinstance(value, str) and value == "auto") or (
+        value is None and name == "max_model_order"
+    ):
+        return
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1:
+        return
+    raise ValueError(
+        f"{name} must be an integer of at least 1{' or auto' if auto else ''}; got {value!r}."
+    )
