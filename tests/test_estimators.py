@@ -1,0 +1,30 @@
+"""scikit-learn's own checks of what an estimator is."""
+
+import pytest
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from parsimon import POLKClassifier, POLKRegressor
+
+# A weight scales the gradient of one sample within its mini-batch, and a zero weight leaves the
+# sample in its place there; repeating or dropping the sample instead changes which mini-batches
+# there are, and the order of the shuffle. scikit-learn expects the same of its SGD estimators.
+NOT_EQUIVALENT = "a weighted sample is not a repeated one in stochastic gradient descent"
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": NOT_EQUIVALENT,
+    "check_sample_weight_equivalence_on_sparse_data": NOT_EQUIVALENT,
+}
+
+
+@parametrize_with_checks(
+    [POLKClassifier(), POLKClassifier("logistic"), POLKRegressor()],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_is_an_estimator_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("relative", [SGDClassifier, SGDRegressor])
+def test_nothing_is_expected_to_fail_that_works_with_stochastic_gradients(relative):
+    checks = pytest.importorskip("sklearn.utils._test_common.instance_generator")
+    assert set(EXPECTED_FAILURES) <= set(checks.PER_ESTIMATOR_XFAIL_CHECKS[relative])
