@@ -88,7 +88,8 @@ class _Data:
 
     @cached_property
     def largest_self(self) -> float:
-        return float(self.kernel.diag(self.X).max())
+        # A kernel that is zero on all samples (the linear one on zeros) learns at any rate.
+        return float(self.kernel.diag(self.X).max()) or 1.0
 
     @property
     def regularization(self) -> float:
@@ -178,9 +179,14 @@ def _median_gamma(X: Array) -> float:
 
 def _ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) -> _Ridge:
     gram = kernel(X)
-    largest = max(float(gram.diagonal().max()), np.finfo(float).tiny)
+    if not np.isfinite(gram).all():
+        raise ValueError(
+            f"The kernel {kernel!r} is not finite on these samples; scale the features or choose "
+            f"another kernel."
+        )
+    largest = float(gram.diagonal().max()) or 1.0
     centred = targets - targets.mean(axis=0)
-    variance = max((centred**2).mean(), np.finfo(float).tiny)
+    variance = float((centred**2).mean())
     values, vectors = linalg.eigh(gram)
     values = np.maximum(values, 0.0)
     rotated = vectors.T @ centred
@@ -190,8 +196,9 @@ def _ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) -> _
         leverage = (vectors**2) @ shrink
         residual = centred - vectors @ (shrink[:, None] * rotated)
         loo = residual / np.maximum(1 - leverage, 1e-12)[:, None]
-        errors.append((loo**2).mean() / variance)
-    best = int(np.argmin(errors))
+        errors.append((loo**2).mean() / variance if variance > 0 else 1.0)
+    # Targets that are all equal, as in a block of one sample, tell nothing about the ridge.
+    best = int(np.argmin(errors)) if variance > 0 else len(alphas) // 2
     return _Ridge(
         kernel=kernel,
         top=float(values[-1] / len(X)),

@@ -79,12 +79,13 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
     verbose: int
 
     @abstractmethod
-    def _new_model(self, training: Training) -> tuple[Any, int]:
-        """Return an untrained core model for data like these, and how many epochs fit takes."""
+    def _new_model(self, training: Training) -> tuple[Any, Kernel, int]:
+        """Return an untrained core model for data like these, its kernel, and fit's epochs."""
 
     def _fit(self: Self, training: Training, fitted: dict[str, Any]) -> Self:
         """Train a new model and adopt it; if that fails, the estimator is as it was before."""
-        model, epochs = self._new_model(training)
+        model, kernel, epochs = self._new_model(training)
+        fitted = {**fitted, "_kernel_": kernel}
         random = check_random_state(self.random_state) if self.shuffle else None
         total = epochs * len(training)
         try:
@@ -105,7 +106,11 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
     def _partial_fit(self: Self, training: Training, fitted: dict[str, Any]) -> Self:
         """Train on one block once; if that fails, the estimator is as it was before."""
         first = not hasattr(self, "_model")
-        model = self._new_model(training)[0] if first else self._model
+        if first:
+            model, kernel, _ = self._new_model(training)
+            fitted = {**fitted, "_kernel_": kernel}
+        else:
+            model = self._model
         # One mini-batch is all or nothing in the core; a failure in a later one undoes the others.
         before = model.copy() if not first and len(training) > self.batch_size else None
         try:
@@ -131,9 +136,8 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
             bar.set_postfix(model_order=model.model_order)
 
     def _adopt(self, model: Any, fitted: dict[str, Any]) -> None:
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        self._model = model
+        # In one go: neither another thread nor Ctrl-C finds parts of two models.
+        self.__dict__.update(fitted, _model=model)
 
     def _warn_if_target_is_out_of_reach(self) -> None:
         side = self._model.target_out_of_reach
@@ -152,9 +156,13 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
         before = dict(self.__dict__)
         try:
             yield
-        except Exception:
-            self.__dict__.clear()
-            self.__dict__.update(before)
+        except BaseException as error:
+            learned = self.__dict__.get("_model") is not before.get("_model")
+            if isinstance(error, Exception) or not learned:
+                # Another thread may be reading: what was there before is never missing.
+                self.__dict__.update(before)
+                for name in set(self.__dict__) - set(before):
+                    del self.__dict__[name]
             raise
 
     # -- input -----------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ class POLKClassifier(ClassifierMixin, POLK):
         with self._unchanged_on_error():
             self._check_parameters()
             X, labels = self._validate_both(X, y, reset=True)
-            classes = unique_labels(labels)
+            classes = _distinct(labels, "y")
             if len(classes) < 2:
                 raise ValueError(
                     f"A classifier needs samples of at least 2 classes; y has only one class, "
@@ -235,7 +235,7 @@ class POLKClassifier(ClassifierMixin, POLK):
         return np.asarray(self.classes_[chosen])
 
     def _gives_probabilities(self) -> bool:
-        if _LOSSES.get(self.loss) == "logistic":
+        if self.loss in ("logistic", "log_loss"):
             return True
         raise AttributeError(
             f"predict_proba is available with loss='logistic', not with loss={self.loss!r}."
@@ -292,12 +292,12 @@ class POLKClassifier(ClassifierMixin, POLK):
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=reset
         )
-        check_classification_targets(y)
         return X, np.asarray(y)
 
     def _known_classes(self, classes: ArrayLike | None, first: bool) -> NDArray[Any]:
         if not first:
-            if classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
+            same = classes is None or np.array_equal(self.classes_, _distinct(classes, "classes"))
+            if not same:
                 raise ValueError(
                     f"classes is {classes!r}, but the first call gave {self.classes_!r}; it "
                     f"cannot change along a stream."
@@ -305,10 +305,10 @@ class POLKClassifier(ClassifierMixin, POLK):
             return np.asarray(self.classes_)
         if classes is None:
             raise ValueError("The first call of partial_fit needs classes, all labels there are.")
-        known = unique_labels(classes)
+        known = _distinct(classes, "classes")
         if len(known) < 2:
             raise ValueError(f"classes must hold at least 2 labels; got {classes!r}.")
-        return np.asarray(known)
+        return known
 
     def _training(
         self,
@@ -317,7 +317,7 @@ class POLKClassifier(ClassifierMixin, POLK):
         classes: NDArray[Any],
         sample_weight: ArrayLike | None,
     ) -> Training:
-        unseen = np.setdiff1d(labels, classes)
+        unseen = np.setdiff1d(_distinct(labels, "y"), classes)
         if len(unseen):
             raise ValueError(
                 f"y has the labels {unseen.tolist()}, which are not among the classes "
@@ -333,7 +333,22 @@ class POLKClassifier(ClassifierMixin, POLK):
         return tags
 
 
+def _distinct(labels: ArrayLike, name: str) -> NDArray[Any]:
+    """Return the different labels in order, or say why these are not labels."""
+    given = np.asarray(labels)
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise ValueError(f"{name} must hold labels; it contains NaN or infinity.")
+    try:
+        if name == "y":
+            check_classification_targets(given)
+        return np.asarray(unique_labels(labels))
+    except TypeError as error:
+        raise ValueError(
+            f"{name} must hold labels of one type, all numbers or all text: {error}"
+        ) from error
+
+
 def _core_loss_name(loss: Any, outputs: int) -> str:
-    if loss not in _LOSSES:
+    if not isinstance(loss, str) or loss not in _LOSSES:
         raise ValueError(f"loss must be 'hinge' or 'logistic'; got {loss!r}.")
     return f"{'binary' if outputs == 1 else 'multiclass'}_{_LOSSES[loss]}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from parsimon import _auto, _core, schedules
 from parsimon._base import StreamEstimator, Training
+from parsimon.kernels import Kernel
 
 
 class POLK(StreamEstimator):
@@ -38,17 +39,30 @@ class POLK(StreamEstimator):
             _check_number("budget", self.budget, positive=False)
         for name in ("batch_size", "epochs", "max_model_order"):
             _check_count(name, getattr(self, name), auto=name == "epochs")
+        for name in ("shuffle", "average"):
+            check_flag(name, getattr(self, name))
+        if not isinstance(self.verbose, (int, np.integer, np.bool_)):
+            raise ValueError(f"verbose must be an integer; got {self.verbose!r}.")
         if self.budget is not None and self.max_model_order is not None:
             raise ValueError(
                 "Give a fixed budget or a max_model_order that the budget adapts to, not both."
             )
         schedules.resolve(self.schedule)
         self._resolve_kernel(1.0)
+        self._check_gamma()
 
-    def _new_model(self, training: Training) -> tuple[Any, int]:
+    def _check_gamma(self) -> None:
+        gamma: Any = self.gamma
+        named = isinstance(gamma, str) and gamma in ("auto", "scale", "median")
+        if not named and not (_is_number(gamma) and gamma > 0):
+            raise ValueError(
+                f"gamma must be a positive, finite number, 'auto', 'scale' or 'median'; got "
+                f"{gamma!r}."
+            )
+
+    def _new_model(self, training: Training) -> tuple[Any, Kernel, int]:
         loss = self._core_loss(self._n_outputs(training))
         recipe = _auto.choose(self, training, loss)
-        self._kernel_ = recipe.kernel
         model = _core.Polk(
             recipe.kernel.core,
             loss,
@@ -59,7 +73,7 @@ class POLK(StreamEstimator):
             training.X.shape[1],
             self._n_outputs(training),
         )
-        return model, recipe.epochs
+        return model, recipe.kernel, recipe.epochs
 
     def _refits(self) -> bool:
         """Whether fit ends with an exact fit of the weights."""
@@ -70,13 +84,19 @@ class POLK(StreamEstimator):
         """Return how many outputs the model has."""
 
 
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    try:
+        return bool(np.isfinite(float(value)))
+    except OverflowError:  # an integer beyond all doubles
+        return False
+
+
 def _check_number(name: str, value: Any, *, positive: bool, auto: bool = False) -> None:
     if auto and isinstance(value, str) and value == "auto":
         return
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
-        value, bool
-    )
-    if number and np.isfinite(value) and (value > 0 or (value == 0 and not positive)):
+    if _is_number(value) and (value > 0 or (value == 0 and not positive)):
         return
     wanted = "a positive, finite number" if positive else "a finite number, not negative"
     raise ValueError(f"{name} must be {wanted}{' or auto' if auto else ''}; got {value!r}.")
@@ -87,8 +107,14 @@ def _check_count(name: str, value: Any, *, auto: bool) -> None:
         value is None and name == "max_model_order"
     ):
         return
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= 1:
+    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if integer and 1 <= value <= np.iinfo(np.int64).max:
         return
     raise ValueError(
         f"{name} must be an integer of at least 1{' or auto' if auto else ''}; got {value!r}."
     )
+
+
+def check_flag(name: str, value: Any) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False; got {value!r}.")

@@ -15,7 +15,7 @@ from parsimon import _core, schedules
 from parsimon._base import Array, Training
 from parsimon.kernels import Kernel
 
-from ._common import POLK
+from ._common import POLK, check_flag
 
 # Name in the core, and the parameter of a loss that is given without one.
 _LOSSES = {
@@ -192,6 +192,8 @@ epochs, shuffle, average, random_state, verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        for name in ("normalize_y", "refit"):
+            check_flag(name, getattr(self, name))
         self._core_loss(1)
 
     def _core_loss(self, outputs: int) -> Any:  # noqa: ARG002
