@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -77,6 +77,10 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
     shuffle: bool
     random_state: Any
     verbose: int
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse hyper-parameters that make no sense, before any data are looked at."""
 
     @abstractmethod
     def _new_model(self, training: Training) -> tuple[Any, Kernel, int]:
@@ -265,7 +269,29 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
             Where to write; an existing file is replaced.
         """
         check_is_fitted(self)
+        self._check_parameters()
         _core.write_archive(os.fspath(path), _io.to_entries(self))
+
+    def _check_fitted(self, fitted: dict[str, Any], entries: dict[str, Any]) -> None:
+        """Refuse fitted attributes from a file that do not belong to the core's entries there."""
+        features = entries["features"]
+        expected = self._fitted_attributes(entries["outputs"]) | {
+            "n_features_in_": lambda value: type(value) is int and value == features,
+        }
+        if "feature_names_in_" in fitted:
+            expected["feature_names_in_"] = lambda value: value.shape == (features,)
+        wrong = [name for name, right in expected.items() if not right(fitted[name])]
+        wrong += [name for name in fitted if name not in expected]
+        classifies = _core.parse_loss(entries["loss"]).is_classification
+        if wrong or classifies != is_classifier(self):
+            raise ValueError(
+                f"The model file does not hold a {type(self).__name__}: its "
+                f"{', '.join(wrong) or 'loss'} cannot be that of such a model."
+            )
+
+    @abstractmethod
+    def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+        """Return what fit sets beside the core's model, each with what makes it valid."""
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())

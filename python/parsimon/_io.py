@@ -31,7 +31,7 @@ def to_entries(estimator: StreamEstimator) -> dict[str, Any]:
 
 def _fitted(estimator: StreamEstimator) -> list[str]:
     # The kernel is an entry of the core; what has no trailing underscore is a hyper-parameter.
-    return [name for name in vars(estimator) if name.endswith("_")]
+    return [name for name in vars(estimator) if name.endswith("_") and name != "_kernel_"]
 
 
 def load(path: str | os.PathLike[str], *, kernel: kernels.Kernel | None = None) -> Any:
@@ -67,18 +67,23 @@ def load(path: str | os.PathLike[str], *, kernel: kernels.Kernel | None = None) 
     entries = _core.read_archive(os.fspath(path))
     try:
         return _from_entries(entries, kernel)
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
+    except _BROKEN as error:
         raise ValueError(
-            f"The file {os.fspath(path)!r} is not a complete model: {error}."
+            f"The file {os.fspath(path)!r} is not a complete model: {error!r}."
         ) from error
+
+
+# What Python raises over entries that are missing or of another type than was written.
+_BROKEN = (KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError)
 
 
 def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any:
     from . import polk
 
     known = {cls.__name__: cls for cls in (polk.POLKClassifier, polk.POLKRegressor)}
-    if kernel is None:
-        kernel = kernels.from_description(entries["kernel"])
+    kernel = _kernel(entries["kernel"], kernel)
+    # The core checks its own entries; what follows may rely on them.
+    model = _core.Polk.from_entries(entries, kernel.core)
     if _ESTIMATOR in entries:
         name = entries[_ESTIMATOR]
         if name not in known:
@@ -90,9 +95,21 @@ def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any
         fitted = _from_json(entries[_FITTED], kernel)
     else:
         estimator, fitted = polk.from_core_entries(entries, kernel)
-    model = estimator._core_model().from_entries(entries, kernel.core)
+    estimator._check_parameters()
+    estimator._check_fitted(fitted, entries)
     estimator._adopt(model, {**fitted, "_kernel_": kernel})
     return estimator
+
+
+def _kernel(description: str, given: kernels.Kernel | None) -> kernels.Kernel:
+    if given is None:
+        return kernels.from_description(description)
+    if "function(" not in description and given.core.describe() != description:
+        raise ValueError(
+            f"The model in the file has the kernel {description}, but {given!r} was given; only a "
+            f"parsimon.kernels.Function needs to be given, because a file cannot hold it."
+        )
+    return given
 
 
 def _to_json(values: dict[str, Any]) -> str:
@@ -105,7 +122,7 @@ def _encode(name: str, value: Any) -> Any:
     if isinstance(value, PowerLaw):
         return {"power_law": [value.power, value.delay]}
     if isinstance(value, np.ndarray):
-        kind = "text" if value.dtype.kind in "UO" else value.dtype.str
+        kind = value.dtype.str if value.dtype.kind in "biuf" else "text"
         if kind == "text" and not all(isinstance(item, str) for item in value.ravel()):
             raise ValueError(
                 f"{name} holds objects that are neither numbers nor text, which a model file "

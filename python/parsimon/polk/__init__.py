@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from parsimon.kernels import Kernel
+from parsimon.schedules import PowerLaw
 
 from ._classifier import POLKClassifier
 from ._regressor import POLKRegressor
@@ -14,16 +15,27 @@ from ._regressor import POLKRegressor
 __all__ = ["POLKClassifier", "POLKRegressor", "from_core_entries"]
 
 
+# More outputs than any model has; those of a file are not allocated before they are believed.
+_MOST_OUTPUTS = 1 << 20
+
+
 def from_core_entries(entries: dict[str, Any], kernel: Kernel) -> tuple[Any, dict[str, Any]]:
     """Return an estimator for a model that a C++ program saved, and its fitted attributes."""
-    loss, outputs = entries["loss"], int(entries["outputs"])
+    loss, outputs = entries["loss"], entries["outputs"]
+    if outputs > _MOST_OUTPUTS:
+        raise ValueError(f"The model file has {outputs} outputs; at most {_MOST_OUTPUTS} can be.")
     settings: dict[str, Any] = {
         "kernel": kernel,
         "learning_rate": float(entries["step.parameters"][0]),
-        "regularization": float(entries["regularization"]),
+        "regularization": entries["regularization"],
         "average": bool(entries["average"]),
     }
-    fitted: dict[str, Any] = {"n_features_in_": int(entries["features"])}
+    if entries["step"] == "power_law":
+        settings["schedule"] = PowerLaw(*entries["step.parameters"][1:].tolist())
+    budget = {"fixed": "budget", "parsimony": "parsimony"}.get(entries["budget"])
+    if budget is not None:
+        settings[budget] = float(entries["budget.parameters"][0])
+    fitted: dict[str, Any] = {"n_features_in_": entries["features"]}
     if loss.startswith(("binary_", "multiclass_")):
         fitted["classes_"] = np.arange(max(2, outputs))
         return POLKClassifier(loss.split("_", 1)[1], **settings), fitted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -326,6 +327,14 @@ class POLKClassifier(ClassifierMixin, POLK):
         targets = np.searchsorted(classes, labels).astype(np.float64)[:, None]
         weight = self._validate_sample_weight(sample_weight, X)
         return Training(X, targets, weight, n_classes=len(classes))
+
+    def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+        count = 2 if outputs == 1 else outputs
+        return {
+            "classes_": lambda value: (
+                value.shape == (count,) and np.array_equal(value, np.unique(value))
+            )
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -245,6 +246,16 @@ epochs, shuffle, average, random_state, verbose
     ) -> Training:
         targets = (y.reshape(len(y), -1) - fitted["intercept_"]) / fitted["_scale_"]
         return Training(X, targets, self._validate_sample_weight(sample_weight, X))
+
+    def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+        def numbers(value: Any) -> bool:
+            return value.shape == (outputs,) and bool(np.isfinite(value).all())
+
+        return {
+            "intercept_": numbers,
+            "_scale_": lambda value: numbers(value) and bool((value > 0).all()),
+            "_single_": lambda value: type(value) is bool and (not value or outputs == 1),
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
