@@ -117,6 +117,8 @@ class Polk {
     const Vector counts =
         sample_weights.size() > 0 ? Vector(sample_weights) : Vector(Vector::Ones(samples.rows()));
     const double ridge = std::max(settings_.regularization, kSmallestRidge) * count;
+    // Without compression there is no factor yet.
+    if (function_.basis_size() == 0) function_.refactor();
     const RowMatrix weights = function_.least_squares(samples, targets, counts, ridge);
     if (!weights.allFinite()) throw DivergenceError("The least-squares fit is not finite.");
     function_.function_weights() = weights;

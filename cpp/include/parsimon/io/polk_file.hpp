@@ -30,6 +30,7 @@ inline void save_function(const SparseFunction& function, Archive& archive) {
   archive.set("dictionary", RowMatrix(dictionary.points()));
   archive.set("dictionary.origin", dictionary.origin());
   archive.set("dictionary.ids", ids);
+  archive.set("dictionary.next_id", dictionary.next_id());
   archive.set("dictionary.protected", is_protected);
   archive.set("weights", RowMatrix(function.weights()));
 
@@ -71,16 +72,18 @@ inline SparseFunction load_function(const Archive& archive, KernelPtr kernel, In
   const RowMatrix weights = archive.get_matrix("weights", points.rows(), columns);
   require(points.allFinite() && origin.allFinite() && weights.allFinite(),
           "The model file holds numbers that are not finite.");
-  require(std::set<std::int64_t>(ids.begin(), ids.end()).size() == ids.size() &&
-              (ids.empty() || *std::min_element(ids.begin(), ids.end()) >= 0),
-          "The model file gives the same identity to two dictionary points.");
+  const Index next_id = archive.get_integer("dictionary.next_id");
+  const std::set<std::int64_t> known(ids.begin(), ids.end());
+  require(known.size() == ids.size() && next_id >= 0 && next_id < (Index{1} << 62) &&
+              (known.empty() || (*known.begin() >= 0 && *known.rbegin() < next_id)),
+          "The model file gives impossible identities to its dictionary points.");
   require(origin.size() == features || (origin.size() == 0 && points.rows() == 0),
           "The origin in the model file has " + std::to_string(origin.size()) +
               " features, but its dictionary has " + std::to_string(features) + ".");
 
   SparseFunction function(kernel, features, columns, scored);
   if (origin.size() == 0) return function;
-  Dictionary dictionary = Dictionary::about(kernel, origin.transpose());
+  Dictionary dictionary = Dictionary::about(kernel, origin.transpose(), next_id);
   std::vector<View> views;
   dictionary.make_views(points, views);
   for (Index i = 0; i < points.rows(); ++i) {
@@ -106,6 +109,9 @@ inline RowMatrix trace_matrix(const Trace& trace) {
 inline Trace trace_from(const RowMatrix& matrix) {
   Trace trace;
   require(matrix.allFinite(), "The trace in the model file is not finite.");
+  const auto counts = matrix.leftCols(3).array();
+  require((counts >= 0).all() && (counts < 0x1p53).all(),
+          "The trace in the model file counts what cannot be counted.");
   for (Index i = 0; i < matrix.rows(); ++i) {
     const auto count = [&](Index column) { return static_cast<Index>(matrix(i, column)); };
     trace.add({count(0), count(1), count(2), matrix(i, 3), matrix(i, 4), matrix(i, 5)});

@@ -92,9 +92,10 @@ class Dictionary {
   }
 
   // A dictionary that is read back: empty, about a given origin.
-  static Dictionary about(KernelPtr kernel, RowVector origin) {
+  static Dictionary about(KernelPtr kernel, RowVector origin, Index next_id) {
     Dictionary dictionary(std::move(kernel), origin.size());
     dictionary.origin_ = std::move(origin);
+    dictionary.next_id_ = next_id;
     return dictionary;
   }
 

@@ -65,7 +65,7 @@ class SparseFunction {
 
   // Must precede evaluate() and add(): the order of the dictionary may change here.
   void compare(const ConstRows& samples, Batch& batch) {
-    check_drift();
+    if (changes_ >= kDrifted) refactor();
     dictionary_.make_views(samples, batch.views);
     auto values = batch.kernel_values.resize(model_order(), samples.rows());
     if (model_order() > 0) {
@@ -97,6 +97,12 @@ class SparseFunction {
     const auto first = static_cast<Index>(candidates_.size() - active.size());
     for (std::size_t i = 0; i < active.size(); ++i) {
       cross.col(first + static_cast<Index>(i)) = known.col(active[i]).head(basis_size());
+    }
+    const bool drifted = has_drifted();
+    // The kernel may throw above; from here on nothing does.
+    if (is_probe_due()) {
+      probes_ += 1;
+      changes_ = drifted ? kDrifted : 0;
     }
     function_weights() *= shrink;
     candidate_weights_.all().topLeftCorner(first, scored_) *= shrink;
@@ -214,6 +220,8 @@ class SparseFunction {
   static constexpr std::size_t kRefactorBlock = 128;
   // Residual of the factor above which it is built anew.
   static constexpr double kDrift = 1e-8;
+  // As many changes as no factor sees between two probes: it is to be built anew.
+  static constexpr Index kDrifted = Index{1} << 40;
   // max |T K T' - I| above which a factor is not this dictionary's.
   static constexpr double kForeign = 1e-5;
 
@@ -394,11 +402,13 @@ class SparseFunction {
   }
 
   // Every so many changes the factor is measured along one direction, at the cost of one change.
-  void check_drift() {
-    if (basis_size() == 0 || changes_ < std::max<Index>(64, basis_size())) return;
-    changes_ = 0;
-    probes_ += 1;
-    if (probe(probes_ * 7919 % basis_size()) > kDrift) refactor();
+  // A step that fails must leave no trace: what is found is written down only once it succeeds, and
+  // acted on by the next.
+  bool is_probe_due() const {
+    return basis_size() > 0 && changes_ >= std::max<Index>(64, basis_size());
+  }
+  bool has_drifted() const {
+    return is_probe_due() && probe((probes_ + 1) * 7919 % basis_size()) > kDrift;
   }
 
   bool belongs_to_basis(const ConstRows& root) const {
