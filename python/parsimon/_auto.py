@@ -21,6 +21,14 @@ Schedule = tuple[str, list[float]]
 
 # Samples on which eigenvalues and leave-one-out errors are computed.
 _SUBSAMPLE = 500
+_SECOND_LOOK = 1000
+# Samples below which there are too few to choose anything by their leave-one-out error.
+_ENOUGH = 30
+_CAUTIOUS_RIDGE = 0.1
+# The papers' lambda: the length of a stream is not known, so neither is the best one.
+_STREAM_REGULARIZATION = 1e-6
+# A ridge up to which regression counts as free of noise.
+_NOISELESS = 1e-4
 # Multiples of the "scale" width among which gamma="auto" chooses.
 _WIDTHS = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
 
@@ -36,9 +44,9 @@ class Recipe:
     epochs: int
 
 
-def choose(estimator: POLK, training: Training, loss: Any) -> Recipe:
-    """Fill in what the user left open."""
-    data = _Data(estimator, training, loss)
+def choose(estimator: POLK, training: Training, loss: Any, *, streaming: bool) -> Recipe:
+    """Fill in what the user left open, from all samples there are or the first ones of a stream."""
+    data = _Data(estimator, training, loss, streaming)
     regularization = data.regularization
     rate = data.learning_rate(regularization)
     return Recipe(
@@ -63,13 +71,15 @@ class _Ridge:
 class _Data:
     """What the rules ask the data, each answer worked out only if it is needed."""
 
-    def __init__(self, estimator: POLK, training: Training, loss: Any) -> None:
+    def __init__(self, estimator: POLK, training: Training, loss: Any, streaming: bool) -> None:
         self._estimator = estimator
+        self._streaming = streaming
         self._loss = loss
+        self._training = training
         self._classes = training.n_classes
         self._size = len(training)
         self.batch = min(estimator.batch_size, self._size)
-        self.X, self._targets = _subsample(training)
+        self.X, self._targets = _subsample(training, _SUBSAMPLE)
 
     @cached_property
     def kernel(self) -> kernels.Kernel:
@@ -78,13 +88,22 @@ class _Data:
 
     @cached_property
     def ridge(self) -> _Ridge:
-        low, high, count = (-3, 1, 9) if self._classes else (-7, 2, 19)
-        alphas = np.logspace(low, high, count)
-        fits = (
-            _ridge(kernel, self.X, self._targets, alphas)
-            for kernel in _kernels(self._estimator, self.X)
-        )
-        return min(fits, key=lambda fit: fit.error)
+        # A classifier is never regularised more than by the C = 1 of support vector machines.
+        low, high, count = (-3, 0, 7) if self._classes else (-7, 2, 19)
+        enough = len(self.X) >= _ENOUGH
+        alphas = np.logspace(low, high, count) if enough else np.array([_CAUTIOUS_RIDGE])
+        candidates = _kernels(self._estimator, self.X)
+        fits = [_ridge(kernel, self.X, self._targets, alphas) for kernel in candidates]
+        best = min(range(len(fits)), key=lambda i: fits[i].error)
+        # Where there is hardly any noise, the best width still shrinks as samples are added: look
+        # again with more of them, at this width and the next narrower ones.
+        if fits[best].alpha > _NOISELESS or self._size <= _SUBSAMPLE or len(candidates) == 1:
+            return fits[best]
+        X, targets = _subsample(self._training, _SECOND_LOOK)
+        again = [
+            _ridge(kernel, X, targets, alphas) for kernel in candidates[max(best - 1, 0) : best + 1]
+        ]
+        return min(again, key=lambda fit: fit.error)
 
     @cached_property
     def largest_self(self) -> float:
@@ -94,6 +113,8 @@ class _Data:
     @property
     def regularization(self) -> float:
         given = self._estimator.regularization
+        if isinstance(given, str) and self._streaming:
+            return _STREAM_REGULARIZATION
         if isinstance(given, str):
             return float(self.ridge.alpha / (self._size * self._loss.regularizer_scale))
         return float(given)
@@ -129,11 +150,11 @@ class _Data:
         return 0.02 * self.ridge.alpha * min(self.ridge.error, 1.0) / self.batch
 
 
-def _subsample(training: Training) -> tuple[Array, Array]:
+def _subsample(training: Training, size: int) -> tuple[Array, Array]:
     rows = np.arange(len(training))
-    if len(rows) > _SUBSAMPLE:
+    if len(rows) > size:
         # Always the same ones: the choice must not depend on random_state.
-        rows = np.sort(np.random.RandomState(0).permutation(len(rows))[:_SUBSAMPLE])
+        rows = np.sort(np.random.RandomState(0).permutation(len(rows))[:size])
     X = training.X[rows]
     targets = training.targets[rows]
     if training.n_classes:
@@ -147,6 +168,8 @@ def _kernels(estimator: POLK, X: Array) -> list[kernels.Kernel]:
         return [estimator.kernel]
     gamma = estimator.gamma
     if isinstance(gamma, str):
+        if gamma == "auto" and len(X) < _ENOUGH:
+            gamma = "scale"
         if gamma == "auto":
             scale = _scale_gamma(X)
             return [estimator._resolve_kernel(scale * width) for width in _WIDTHS]

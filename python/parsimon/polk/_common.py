@@ -62,7 +62,7 @@ class POLK(StreamEstimator):
 
     def _new_model(self, training: Training) -> tuple[Any, Kernel, int]:
         loss = self._core_loss(self._n_outputs(training))
-        recipe = _auto.choose(self, training, loss)
+        recipe = _auto.choose(self, training, loss, streaming=streaming)
         model = _core.Polk(
             recipe.kernel.core,
             loss,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "parsimon/types.hpp"
@@ -17,22 +18,34 @@ struct StepRecord {
 };
 
 // The records of the latest mini-batches: all of them, until a stream is so long that keeping them
-// would cost more memory than the model.
+// would cost more memory than the model. Copies share what is complete, so that copying a model
+// does not take longer the longer it has been trained.
 class Trace {
  public:
-  static constexpr std::size_t kCapacity = std::size_t{1} << 20;
+  static constexpr std::size_t kChunk = 1024;
+  static constexpr std::size_t kChunks = 1024;
 
   void add(const StepRecord& record) {
-    if (records_.size() >= 2 * kCapacity) {
-      records_.erase(records_.begin(), records_.end() - static_cast<std::ptrdiff_t>(kCapacity));
+    if (chunks_.empty() || chunks_.back()->size() == kChunk) {
+      if (chunks_.size() == kChunks) chunks_.erase(chunks_.begin());
+      chunks_.push_back(std::make_shared<Chunk>());
+      chunks_.back()->reserve(kChunk);
+    } else if (chunks_.back().use_count() > 1) {
+      chunks_.back() = std::make_shared<Chunk>(*chunks_.back());
     }
-    records_.push_back(record);
+    chunks_.back()->push_back(record);
   }
 
-  const std::vector<StepRecord>& records() const { return records_; }
+  std::vector<StepRecord> records() const {
+    std::vector<StepRecord> all;
+    for (const auto& chunk : chunks_) all.insert(all.end(), chunk->begin(), chunk->end());
+    return all;
+  }
 
  private:
-  std::vector<StepRecord> records_;
+  using Chunk = std::vector<StepRecord>;
+
+  std::vector<std::shared_ptr<Chunk>> chunks_;
 };
 
 }  // namespace parsimon

@@ -95,7 +95,7 @@ inline SparseFunction load_function(const Archive& archive, KernelPtr kernel, In
 }
 
 inline RowMatrix trace_matrix(const Trace& trace) {
-  const auto& records = trace.records();
+  const std::vector<StepRecord> records = trace.records();
   RowMatrix matrix(static_cast<Index>(records.size()), 6);
   for (std::size_t i = 0; i < records.size(); ++i) {
     const StepRecord& r = records[i];
