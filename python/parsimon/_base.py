@@ -83,12 +83,15 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
         """Refuse hyper-parameters that make no sense, before any data are looked at."""
 
     @abstractmethod
-    def _new_model(self, training: Training) -> tuple[Any, Kernel, int]:
-        """Return an untrained core model for data like these, its kernel, and fit's epochs."""
+    def _new_model(self, training: Training, *, streaming: bool) -> tuple[Any, Kernel, int]:
+        """Return an untrained core model for data like these, its kernel, and fit's epochs.
+
+        When streaming, these are only the first samples of many.
+        """
 
     def _fit(self: Self, training: Training, fitted: dict[str, Any]) -> Self:
         """Train a new model and adopt it; if that fails, the estimator is as it was before."""
-        model, kernel, epochs = self._new_model(training)
+        model, kernel, epochs = self._new_model(training, streaming=False)
         fitted = {**fitted, "_kernel_": kernel}
         random = check_random_state(self.random_state) if self.shuffle else None
         total = epochs * len(training)
@@ -111,7 +114,7 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
         """Train on one block once; if that fails, the estimator is as it was before."""
         first = not hasattr(self, "_model")
         if first:
-            model, kernel, _ = self._new_model(training)
+            model, kernel, _ = self._new_model(training, streaming=True)
             fitted = {**fitted, "_kernel_": kernel}
         else:
             model = self._model

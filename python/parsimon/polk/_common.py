@@ -60,7 +60,7 @@ class POLK(StreamEstimator):
                 f"{gamma!r}."
             )
 
-    def _new_model(self, training: Training) -> tuple[Any, Kernel, int]:
+    def _new_model(self, training: Training, *, streaming: bool) -> tuple[Any, Kernel, int]:
         loss = self._core_loss(self._n_outputs(training))
         recipe = _auto.choose(self, training, loss, streaming=streaming)
         model = _core.Polk(
