@@ -18,9 +18,8 @@ namespace {
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
 // The compressed expansion, the positions of the removed points in order, and the error spent.
-std::tuple<KernelExpansion, std::vector<Index>, double> komp(const KernelExpansion& expansion,
-                                                             double budget,
-                                                             const std::vector<bool>& is_protected) {
+std::tuple<KernelExpansion, std::vector<Index>, double> komp(
+    const KernelExpansion& expansion, double budget, const std::vector<bool>& is_protected) {
   const Dictionary& dictionary = expansion.dictionary();
   SparseFunction function(dictionary.kernel_pointer(), dictionary.features(), expansion.outputs(),
                           expansion.outputs());

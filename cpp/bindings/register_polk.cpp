@@ -129,7 +129,8 @@ std::unique_ptr<SharedPolk> make(std::shared_ptr<Kernel> kernel, std::shared_ptr
                                  Index outputs) {
   PolkSettings settings{std::move(loss), StepSchedule::restore(step.first, step.second),
                         make_budget(budget), regularization, average};
-  return std::make_unique<SharedPolk>(Polk(std::move(kernel), std::move(settings), features, outputs));
+  return std::make_unique<SharedPolk>(
+      Polk(std::move(kernel), std::move(settings), features, outputs));
 }
 
 }  // namespace
@@ -144,12 +145,13 @@ void register_polk(py::module_& module) {
       .def("refit", &refit, py::arg("samples"), py::arg("targets"), py::arg("sample_weights"),
            Unlocked())
       .def("predict", &predict, py::arg("points"), Unlocked())
-      .def("copy", [](const SharedPolk& model) { return std::make_unique<SharedPolk>(model); },
-           Unlocked())
+      .def(
+          "copy", [](const SharedPolk& model) { return std::make_unique<SharedPolk>(model); },
+          Unlocked())
       .def("become", &SharedPolk::become, py::arg("other"), Unlocked())
       .def_property_readonly("expansion", reading([](const Polk& p) { return p.expansion(); }))
-      .def_property_readonly("iterate",
-                             reading([](const Polk& p) { return p.function().expansion(0, p.outputs()); }))
+      .def_property_readonly(
+          "iterate", reading([](const Polk& p) { return p.function().expansion(0, p.outputs()); }))
       .def_property_readonly("model_order",
                              reading([](const Polk& p) { return p.function().model_order(); }))
       .def_property_readonly("samples", reading([](const Polk& p) { return p.samples(); }))
@@ -157,11 +159,13 @@ void register_polk(py::module_& module) {
       .def_property_readonly("dictionary", reading([](const Polk& p) {
                                return RowMatrix(p.function().dictionary().points());
                              }))
-      .def_property_readonly("weights", reading([](const Polk& p) { return p.prediction_weights(); }))
+      .def_property_readonly("weights",
+                             reading([](const Polk& p) { return p.prediction_weights(); }))
       .def_property_readonly("trace",
                              reading([](const Polk& p) { return detail::trace_matrix(p.trace()); }))
       .def_property_readonly("target_out_of_reach", reading([](const Polk& p) {
-                               return p.settings().budget.at_floor() - p.settings().budget.at_ceiling();
+                               return p.settings().budget.at_floor() -
+                                      p.settings().budget.at_ceiling();
                              }))
       .def("to_entries",
            [](const SharedPolk& model) {
@@ -170,7 +174,8 @@ void register_polk(py::module_& module) {
       .def_static(
           "from_entries",
           [](const py::dict& entries, std::shared_ptr<Kernel> kernel) {
-            return std::make_unique<SharedPolk>(polk_from_archive(to_archive(entries), std::move(kernel)));
+            return std::make_unique<SharedPolk>(
+                polk_from_archive(to_archive(entries), std::move(kernel)));
           },
           py::arg("entries"), py::arg("kernel") = nullptr);
 }

@@ -10,7 +10,8 @@ using Index = Eigen::Index;
 using Vector = Eigen::VectorXd;
 using RowVector = Eigen::RowVectorXd;
 
-// Everything that holds points, samples, weights or kernel values keeps one of them a row, as NumPy does.
+// Everything that holds points, samples, weights or kernel values keeps one of them a row, as NumPy
+// does.
 using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Rows = Eigen::Ref<RowMatrix, 0, Eigen::OuterStride<>>;
 using ConstRows = Eigen::Ref<const RowMatrix, 0, Eigen::OuterStride<>>;

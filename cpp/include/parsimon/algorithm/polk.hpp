@@ -54,37 +54,12 @@ class Polk {
   Index batches() const { return batches_; }
   const Trace& trace() const { return trace_; }
 
-  // targets: as the loss wants them; sample_weights: empty, or one non-negative number a sample.
+  // One mini-batch. targets: as the loss wants them; sample_weights: empty, or one non-negative
+  // number a sample.
   StepRecord step(const ConstRows& samples, const ConstRows& targets,
                   const Eigen::Ref<const Vector>& sample_weights) {
-    const double eta = settings_.step.at(batches_);
-    StepRecord record;
-    record.budget = settings_.budget.at(eta);
-
-    function_.compare(samples, batch_);
-    auto predictions = predictions_.resize(samples.rows(), outputs_);
-    function_.evaluate(batch_, predictions);
-    auto gradient = gradient_.resize(samples.rows(), outputs_);
-    losses_.resize(samples.rows());
-    settings_.loss->evaluate(predictions, targets, losses_, gradient);
-    if (sample_weights.size() > 0) gradient.array().colwise() *= sample_weights.array();
-    record.loss = losses_.mean();
-
-    auto new_weights = active_part_of(gradient);
-    new_weights *= -eta / static_cast<double>(samples.rows());
-    require_bounded(new_weights, record.loss);
-    record.active = new_weights.rows();
-
-    const double shrink =
-        1 - eta * settings_.regularization * settings_.loss->regularizer_scale();
-    if (record.active > 0) {
-      record.compression_error =
-          function_.add(samples, batch_, active_, new_weights, shrink, record.budget).error;
-    } else {
-      function_.function_weights() *= shrink;
-    }
-    finish(samples.rows(), record);
-    return record;
+    check(samples, targets, sample_weights, 1);
+    return advance(samples, targets, sample_weights);
   }
 
   // Mini-batch by mini-batch through a block of samples, as long as keep_going() says so.
@@ -98,8 +73,8 @@ class Polk {
     while (start < samples.rows() && keep_going()) {
       const Index count = std::min(batch_size, samples.rows() - start);
       const Index weighted = sample_weights.size() > 0 ? count : 0;
-      step(samples.middleRows(start, count), targets.middleRows(start, count),
-           sample_weights.segment(weighted > 0 ? start : 0, weighted));
+      advance(samples.middleRows(start, count), targets.middleRows(start, count),
+              sample_weights.segment(weighted > 0 ? start : 0, weighted));
       start += count;
     }
     return start;
@@ -153,6 +128,37 @@ class Polk {
   // Without any ridge, a dictionary larger than the data would leave the weights undetermined.
   static constexpr double kSmallestRidge = 1e-12;
 
+  StepRecord advance(const ConstRows& samples, const ConstRows& targets,
+                     const Eigen::Ref<const Vector>& sample_weights) {
+    const double eta = settings_.step.at(batches_);
+    StepRecord record;
+    record.budget = settings_.budget.at(eta);
+
+    function_.compare(samples, batch_);
+    auto predictions = predictions_.resize(samples.rows(), outputs_);
+    function_.evaluate(batch_, predictions);
+    auto gradient = gradient_.resize(samples.rows(), outputs_);
+    losses_.resize(samples.rows());
+    settings_.loss->evaluate(predictions, targets, losses_, gradient);
+    if (sample_weights.size() > 0) gradient.array().colwise() *= sample_weights.array();
+    record.loss = losses_.mean();
+
+    auto new_weights = active_part_of(gradient);
+    new_weights *= -eta / static_cast<double>(samples.rows());
+    require_bounded(new_weights, record.loss);
+    record.active = new_weights.rows();
+
+    const double shrink = 1 - eta * settings_.regularization * settings_.loss->regularizer_scale();
+    if (record.active > 0) {
+      record.compression_error =
+          function_.add(samples, batch_, active_, new_weights, shrink, record.budget).error;
+    } else {
+      function_.function_weights() *= shrink;
+    }
+    finish(samples.rows(), record);
+    return record;
+  }
+
   RowBuffer::Map active_part_of(const ConstRows& gradient) {
     active_.clear();
     for (Index i = 0; i < gradient.rows(); ++i) {
@@ -166,7 +172,8 @@ class Polk {
   }
 
   static void require_bounded(const ConstRows& new_weights, double loss) {
-    const bool bounded = new_weights.size() == 0 || (new_weights.array().abs() < kLargestWeight).all();
+    const bool bounded =
+        new_weights.size() == 0 || (new_weights.array().abs() < kLargestWeight).all();
     if (bounded && loss < kLargestWeight) return;
     throw DivergenceError(
         "The predictions have grown beyond all bounds (mean loss " + format_number(loss) +

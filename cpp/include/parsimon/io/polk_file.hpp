@@ -49,8 +49,8 @@ inline SparseFunction::FactorState load_factor_state(const Archive& archive, Ind
   SparseFunction::FactorState state;
   const Index size = archive.get_integer("factor.size");
   require(size >= 0 && size <= model_order,
-          "The model file has a factor of " + std::to_string(size) + " points, but a dictionary of " +
-              std::to_string(model_order) + ".");
+          "The model file has a factor of " + std::to_string(size) +
+              " points, but a dictionary of " + std::to_string(model_order) + ".");
   const Vector packed = archive.get_vector("factor", size * (size + 1) / 2);
   state.root = RowMatrix::Zero(size, size);
   for (Index i = 0, k = 0; i < size; k += ++i) {
@@ -145,9 +145,9 @@ inline Archive to_archive(const Polk& polk) {
 
 // The inverse. `kernel` stands in for one that cannot be written down (a user's function).
 inline Polk polk_from_archive(const Archive& archive, KernelPtr kernel = nullptr) {
-  require(archive.get_text("algorithm") == "polk", "The model file holds a model of the algorithm " +
-                                                       archive.get_text("algorithm") +
-                                                       ", where polk was expected.");
+  require(archive.get_text("algorithm") == "polk",
+          "The model file holds a model of the algorithm " + archive.get_text("algorithm") +
+              ", where polk was expected.");
   if (!kernel) kernel = parse_kernel(archive.get_text("kernel"));
   const Index features = archive.get_integer("features");
   const Index outputs = archive.get_integer("outputs");

@@ -18,8 +18,8 @@ namespace parsimon {
 inline constexpr Index kEvaluationBlock = 256;
 
 // values.row(i) = sum_m weights.row(m) k(d_m, x_i)
-inline void evaluate(const Dictionary& dictionary, const ConstRows& weights, const ConstRows& points,
-                     Rows values) {
+inline void evaluate(const Dictionary& dictionary, const ConstRows& weights,
+                     const ConstRows& points, Rows values) {
   values.setZero();
   if (dictionary.size() == 0) return;
   std::vector<View> views;
@@ -116,9 +116,9 @@ class KernelExpansion {
 
  private:
   void require_features(Index features) const {
-    require(features == dictionary_.features(),
-            "The points have " + std::to_string(features) + " features, but the dictionary's have " +
-                std::to_string(dictionary_.features()) + ".");
+    require(features == dictionary_.features(), "The points have " + std::to_string(features) +
+                                                    " features, but the dictionary's have " +
+                                                    std::to_string(dictionary_.features()) + ".");
   }
 
   void require_compatible(const KernelExpansion& other) const {

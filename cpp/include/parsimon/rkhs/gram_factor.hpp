@@ -26,12 +26,13 @@ class GramFactor {
 
   void clear() { size_ = 0; }
 
-  // Starts again from a given lower triangular T.
-  void assign(const ConstRows& root) {
+  // Starts again from what root() and inverse_diagonal() were. The diagonal follows from T, but not
+  // to the last bit once it has been updated.
+  void assign(const ConstRows& root, const Eigen::Ref<const Vector>& inverse_diagonal) {
     reserve(root.rows());
     size_ = root.rows();
     storage_.topLeftCorner(size_, size_) = root.triangularView<Eigen::Lower>();
-    for (Index j = 0; j < size_; ++j) refresh_diagonal(j);
+    inverse_diagonal_.head(size_) = inverse_diagonal;
   }
 
   // Starts again from a Cholesky factor: K = L L', T = L^-1.
@@ -54,8 +55,7 @@ class GramFactor {
   // coefficients = T' whitened, so that whiten() and then this multiply by the inverse of K.
   void unwhiten(const ConstRows& whitened, Rows coefficients) const {
     if (coefficients.size() == 0) return;
-    coefficients.noalias() =
-        root().transpose().template triangularView<Eigen::Upper>() * whitened;
+    coefficients.noalias() = root().transpose().template triangularView<Eigen::Upper>() * whitened;
   }
 
   // Appends a block of b points, given their coefficients A = K^-1 K(points, block) (size() x b)

@@ -210,8 +210,8 @@ class Komp {
     auto lower = lower_.resize(count, count);
     for (Index i = 0; i < count; ++i) {
       for (Index k = 0; k <= i; ++k) {
-        lower(i, k) = schur(alive_[static_cast<std::size_t>(i)],
-                            alive_[static_cast<std::size_t>(k)]);
+        lower(i, k) =
+            schur(alive_[static_cast<std::size_t>(i)], alive_[static_cast<std::size_t>(k)]);
       }
     }
     Eigen::Ref<RowMatrix> in_place = lower;

@@ -83,10 +83,7 @@ class SparseFunction {
   CompressionReport add(const ConstRows& samples, const Batch& batch,
                         const std::vector<Index>& active, const ConstRows& new_weights,
                         double shrink, double budget) {
-    if (budget == 0) {
-      function_weights() *= shrink;
-      return append_uncompressed(samples, batch, active, new_weights);
-    }
+    if (budget == 0) return append_uncompressed(samples, batch, active, new_weights, shrink);
     start_candidates();
     for (std::size_t i = 0; i < active.size(); ++i) {
       add_candidate({false, active[i], dictionary_.next_id() + static_cast<Index>(i)},
@@ -188,11 +185,14 @@ class SparseFunction {
   // What a model file keeps beside the dictionary and the weights.
   struct FactorState {
     RowMatrix root;
+    Vector inverse_diagonal;
     Index changes = 0;
     Index probes = 0;
   };
 
-  FactorState factor_state() const { return {factor_.root(), changes_, probes_}; }
+  FactorState factor_state() const {
+    return {factor_.root(), factor_.inverse_diagonal(), changes_, probes_};
+  }
 
   // A model that is read back. Its factor is not trusted: only if it is a square root of the
   // inverse of the Gram matrix of these points is it taken over, so that training goes on bit for
@@ -202,8 +202,8 @@ class SparseFunction {
     weights_.resize(weights.rows()) = weights;
     changes_ = state.changes;
     probes_ = state.probes;
-    if (belongs_to_basis(state.root)) {
-      factor_.assign(state.root);
+    if (belongs_to_basis(state)) {
+      factor_.assign(state.root, state.inverse_diagonal);
     } else {
       refactor();
     }
@@ -222,7 +222,8 @@ class SparseFunction {
   static constexpr double kDrift = 1e-8;
   // As many changes as no factor sees between two probes: it is to be built anew.
   static constexpr Index kDrifted = Index{1} << 40;
-  // max |T K T' - I| above which a factor is not this dictionary's.
+  // Residual along any direction, or relative error of an entry of the diagonal, above which a
+  // factor is not this dictionary's. Well above what a factor in use drifts to.
   static constexpr double kForeign = 1e-5;
 
   // Points outside the basis that may be removed stand for election again with every step: the
@@ -364,6 +365,7 @@ class SparseFunction {
                                         const std::vector<Index>& active,
                                         const ConstRows& new_weights) {
     CompressionReport report;
+    function_weights() *= shrink;
     for (std::size_t i = 0; i < active.size(); ++i) {
       const auto sample = samples.row(active[i]);
       Index twin = 0;
@@ -411,20 +413,28 @@ class SparseFunction {
     return is_probe_due() && probe((probes_ + 1) * 7919 % basis_size()) > kDrift;
   }
 
-  bool belongs_to_basis(const ConstRows& root) const {
+  bool belongs_to_basis(const FactorState& state) const {
+    const RowMatrix& root = state.root;
+    const Vector& diagonal = state.inverse_diagonal;
     const Index size = root.rows();
-    if (size > model_order() || root.cols() != size || !root.allFinite()) return false;
-    if (!(root.diagonal().array() > 0).all()) return false;
+    if (size == 0) return true;
+    if (size > model_order() || !root.allFinite() || !(root.diagonal().array() > 0).all()) {
+      return false;
+    }
     std::vector<Index> basis(static_cast<std::size_t>(size));
     std::iota(basis.begin(), basis.end(), Index{0});
     const std::vector<View> views = dictionary_.views_of(basis);
     RowMatrix gram(size, size);
     dictionary_.kernel().block(views.data(), views.data(), gram);
+    // GramFactor::residual() along all directions at once: T K = T'^-1.
     const auto lower = root.triangularView<Eigen::Lower>();
-    RowMatrix identity = lower * gram;
-    identity = (lower * identity.transpose()).eval();
-    identity.diagonal().array() -= 1;
-    return size == 0 || identity.cwiseAbs().maxCoeff() < kForeign;
+    RowMatrix expected = RowMatrix::Identity(size, size);
+    lower.transpose().solveInPlace(expected);
+    const RowMatrix difference = lower * gram - expected;
+    const auto residuals = difference.colwise().norm().array() / expected.colwise().norm().array();
+    const Vector squares = root.colwise().squaredNorm();
+    return (residuals < kForeign).all() &&
+           ((diagonal - squares).array().abs() < kForeign * squares.array()).all();
   }
 
   Dictionary dictionary_;
