@@ -90,6 +90,10 @@ class _Data:
     def ridge(self) -> _Ridge:
         # A classifier is never regularised more than by the C = 1 of support vector machines.
         low, high, count = (-3, 0, 7) if self._classes else (-7, 2, 19)
+        if not self._classes and (self._streaming or not self._estimator._refits()):
+            # Gradient steps do not come near the fit of a smaller ridge: a wide kernel that needs
+            # one would never be learned.
+            low, count = -1, 7
         enough = len(self.X) >= _ENOUGH
         alphas = np.logspace(low, high, count) if enough else np.array([_CAUTIOUS_RIDGE])
         candidates = _kernels(self._estimator, self.X)
@@ -241,7 +245,8 @@ def _budget(estimator: POLK, rate: float, data: _Data) -> Schedule:
     if not isinstance(estimator.parsimony, str):
         parsimony = float(estimator.parsimony)
     elif estimator.max_model_order is None and schedules.resolve(estimator.schedule) is not None:
-        return ("step_squared", [1.0])
+        # From the budget of a constant rate downwards: eta^2 itself swallows steps above 1 whole.
+        return ("step_squared", [float(np.sqrt(data.noise) / rate)])
     else:
         parsimony = float(np.sqrt(data.noise / rate))
     if estimator.max_model_order is not None:

@@ -41,7 +41,7 @@ class POLKClassifier(ClassifierMixin, POLK):
         Step size eta. "auto" takes it from the largest eigenvalue of the kernel on the data.
     parsimony : float or "auto", default="auto"
         K in the budget K * eta**1.5; larger values make smaller models. With a learning rate that
-        falls, "auto" makes the budget eta**2.
+        falls, "auto" makes the budget fall like eta**2.
     budget : float, optional
         A fixed compression budget instead; 0 keeps every point.
     max_model_order : int, optional
