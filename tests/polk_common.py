@@ -1,0 +1,102 @@
+"""What the tests of the POLK estimators share: settings, data and a direct implementation."""
+
+from functools import cache
+
+import numpy as np
+
+from parsimon import _core, _io, kernels
+from parsimon.datasets import make_multidist
+
+# Every setting given: what is learned does not depend on the rules for the others.
+GIVEN = {
+    "kernel": kernels.Gaussian(0.7),
+    "learning_rate": 1.5,
+    "parsimony": 0.01,
+    "regularization": 1e-4,
+    "batch_size": 16,
+    "epochs": 2,
+    "random_state": 0,
+}
+ONE_PASS = {**GIVEN, "epochs": 1, "shuffle": False}
+REGRESSION_LOSSES = ["squared", "huber", "huber(0.5)", "epsilon_insensitive", "pinball(0.3)"]
+
+
+def state(estimator):
+    """Return every bit of a fitted estimator."""
+    return _core.archive_to_bytes(_io.to_entries(estimator))
+
+
+@cache
+def task():
+    """Return samples and labels of five classes."""
+    return make_multidist(400, random_state=0)
+
+
+@cache
+def curve():
+    """Return samples and a smooth target with a little noise."""
+    random = np.random.RandomState(0)
+    X = random.uniform(-2, 2, size=(300, 2))
+    return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.05 * random.randn(len(X))
+
+
+def gaussian(A, B, bandwidth=0.7):
+    return np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=-1) / (2 * bandwidth**2))
+
+
+def compress(gram, W, budget):
+    """KOMP as printed: each removal refits all other weights by least squares."""
+    target, left = W, np.arange(len(W))
+    while len(left):
+        costs, fits = [], []
+        for j in range(len(left)):
+            rest = np.delete(left, j)
+            fits.append(np.linalg.solve(gram[np.ix_(rest, rest)], gram[rest] @ target))
+            moved = target.copy()
+            moved[rest] -= fits[-1]
+            costs.append(np.einsum("ic,ij,jc->", moved, gram, moved))
+        best = int(np.argmin(costs))
+        if costs[best] > budget**2:
+            break
+        left, W = np.delete(left, best), fits[best]
+    return left, W
+
+
+def reference(X, y, gradient, outputs, budget, rate=1.5, shrinkage=1e-4, batch=16):
+    """POLK in a few lines: the last iterate, and the average if nothing is compressed."""
+    D, W, mean = np.empty((0, X.shape[1])), np.empty((0, outputs)), np.empty((0, outputs))
+    for step, start in enumerate(range(0, len(X), batch), start=1):
+        x, t = X[start : start + batch], y[start : start + batch]
+        G = gradient(gaussian(x, D) @ W, t)
+        active = np.any(G != 0, axis=1)
+        D = np.vstack([D, x[active]])
+        W = np.vstack([(1 - rate * shrinkage) * W, -rate / len(x) * G[active]])
+        if budget > 0 and active.any():
+            left, W = compress(gaussian(D, D), W, budget)
+            D = D[left]
+        elif budget == 0:
+            mean = np.vstack([mean, np.zeros((len(W) - len(mean), outputs))])
+            mean += 4 / (step + 3) * (W - mean)
+    return D, W, mean
+
+
+def squared_gradient(F, t):
+    return F - t[:, None]
+
+
+def hinge_gradient(F, t):
+    rows, G = np.arange(len(t)), np.zeros_like(F)
+    wrong = F.copy()
+    wrong[rows, t] = -np.inf
+    rival = wrong.argmax(axis=1)
+    active = 1 + F[rows, rival] - F[rows, t] > 0
+    G[rows[active], rival[active]] = 1
+    G[rows[active], t[active]] = -1
+    return G
+
+
+def softmax_gradient(F, t):
+    P = np.exp(F - F.max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    P[np.arange(len(t)), t] -= 1
+    return P
