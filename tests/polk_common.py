@@ -1,8 +1,10 @@
 """What the tests of the POLK estimators share: settings, data and a direct implementation."""
 
+import pickle
 from functools import cache
 
 import numpy as np
+import pytest
 
 from parsimon import _core, _io, kernels
 from parsimon.datasets import make_multidist
@@ -24,6 +26,19 @@ REGRESSION_LOSSES = ["squared", "huber", "huber(0.5)", "epsilon_insensitive", "p
 def state(estimator):
     """Return every bit of a fitted estimator."""
     return _core.archive_to_bytes(_io.to_entries(estimator))
+
+
+def everything(model):
+    """Return every bit of an estimator, fitted or not."""
+    core = _core.archive_to_bytes(model._model.to_entries()) if hasattr(model, "_model") else b""
+    return core, pickle.dumps(vars(model) | {"_model": None})
+
+
+def assert_refused(model, call, message, error=ValueError):
+    before = everything(model)
+    with pytest.raises(error, match=message):
+        call(model)
+    assert everything(model) == before
 
 
 @cache
