@@ -44,6 +44,7 @@ class Polk {
                 " must be at least 0 and below " +
                 format_number(1 / settings_.loss->regularizer_scale()) +
                 ": choose a smaller learning rate or regularization.");
+    settings_.loss->check_targets(RowMatrix(0, settings_.loss->target_columns(outputs)), outputs);
   }
 
   const PolkSettings& settings() const { return settings_; }
@@ -145,7 +146,7 @@ class Polk {
 
     auto new_weights = active_part_of(gradient);
     new_weights *= -eta / static_cast<double>(samples.rows());
-    require_bounded(new_weights, record.loss);
+    require_bounded(predictions, new_weights, record.loss);
     record.active = new_weights.rows();
 
     const double shrink = 1 - eta * settings_.regularization * settings_.loss->regularizer_scale();
@@ -171,10 +172,12 @@ class Polk {
     return selected;
   }
 
-  static void require_bounded(const ConstRows& new_weights, double loss) {
+  // A hinge loss does not see that a prediction is NaN.
+  static void require_bounded(const ConstRows& predictions, const ConstRows& new_weights,
+                              double loss) {
     const bool bounded =
         new_weights.size() == 0 || (new_weights.array().abs() < kLargestWeight).all();
-    if (bounded && loss < kLargestWeight) return;
+    if (bounded && loss < kLargestWeight && predictions.allFinite()) return;
     throw DivergenceError(
         "The predictions have grown beyond all bounds (mean loss " + format_number(loss) +
         "). The model is as it was before this mini-batch. Choose a smaller learning rate, or "

@@ -28,7 +28,8 @@ inline void save_function(const SparseFunction& function, Archive& archive) {
     is_protected.push_back(dictionary.is_protected(i) ? 1 : 0);
   }
   archive.set("dictionary", RowMatrix(dictionary.points()));
-  archive.set("dictionary.origin", dictionary.origin());
+  // As long as there are no points, the next ones choose the origin.
+  archive.set("dictionary.origin", dictionary.size() > 0 ? dictionary.origin() : RowVector());
   archive.set("dictionary.ids", ids);
   archive.set("dictionary.next_id", dictionary.next_id());
   archive.set("dictionary.protected", is_protected);
@@ -41,6 +42,7 @@ inline void save_function(const SparseFunction& function, Archive& archive) {
   }
   archive.set("factor", packed);
   archive.set("factor.size", state.root.rows());
+  archive.set("factor.diagonal", state.inverse_diagonal);
   archive.set("factor.changes", state.changes);
   archive.set("factor.probes", state.probes);
 }
@@ -56,6 +58,7 @@ inline SparseFunction::FactorState load_factor_state(const Archive& archive, Ind
   for (Index i = 0, k = 0; i < size; k += ++i) {
     state.root.row(i).head(i + 1) = packed.segment(k, i + 1).transpose();
   }
+  state.inverse_diagonal = archive.get_vector("factor.diagonal", size);
   state.changes = archive.get_integer("factor.changes");
   state.probes = archive.get_integer("factor.probes");
   require(state.changes >= 0 && state.probes >= 0 && state.probes < (Index{1} << 40),
@@ -77,19 +80,19 @@ inline SparseFunction load_function(const Archive& archive, KernelPtr kernel, In
   require(known.size() == ids.size() && next_id >= 0 && next_id < (Index{1} << 62) &&
               (known.empty() || (*known.begin() >= 0 && *known.rbegin() < next_id)),
           "The model file gives impossible identities to its dictionary points.");
-  require(origin.size() == features || (origin.size() == 0 && points.rows() == 0),
+  require(origin.size() == (points.rows() > 0 ? features : 0),
           "The origin in the model file has " + std::to_string(origin.size()) +
-              " features, but its dictionary has " + std::to_string(features) + ".");
+              " features, but its dictionary has " + std::to_string(points.rows()) +
+              " points with " + std::to_string(features) + ".");
 
-  SparseFunction function(kernel, features, columns, scored);
-  if (origin.size() == 0) return function;
-  Dictionary dictionary = Dictionary::about(kernel, origin.transpose(), next_id);
+  Dictionary dictionary = Dictionary::about(kernel, features, origin.transpose(), next_id);
   std::vector<View> views;
-  dictionary.make_views(points, views);
+  std::as_const(dictionary).make_views(points, views);
   for (Index i = 0; i < points.rows(); ++i) {
     const auto k = static_cast<std::size_t>(i);
     dictionary.append(points.row(i), views.data(), i, is_protected[k] != 0, ids[k]);
   }
+  SparseFunction function(kernel, features, columns, scored);
   function.restore(std::move(dictionary), weights, load_factor_state(archive, points.rows()));
   return function;
 }

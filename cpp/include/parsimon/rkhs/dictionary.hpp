@@ -13,8 +13,9 @@ namespace parsimon {
 // The points that carry a function, with the kernel's views of them.
 //
 // Invariant: views() are the kernel's views of points() about origin(); ids are unique and stay
-// with their points, whatever the order. The origin is the median of the first points ever seen, so
-// that data far from zero lose no digits; it never changes once there are points.
+// with their points, whatever the order. The origin is the median of the points that were compared
+// with the empty dictionary, so that data far from zero lose no digits; it does not change as long
+// as there are points.
 class Dictionary {
  public:
   Dictionary(KernelPtr kernel, Index features)
@@ -37,9 +38,10 @@ class Dictionary {
   Index id(Index i) const { return ids_[static_cast<std::size_t>(i)]; }
   Index next_id() const { return next_id_; }
 
-  // Views of other points that may be compared with views().
+  // Views of other points that may be compared with views(). As long as the dictionary is empty,
+  // they choose the origin.
   void make_views(const ConstRows& points, std::vector<View>& views) {
-    if (origin_.size() == 0 && points.rows() > 0) origin_ = median(points);
+    if (size() == 0 && points.rows() > 0) origin_ = median(points);
     views.resize(views_.size());
     kernel_->make_views(points, origin_, views.data());
   }
@@ -92,8 +94,8 @@ class Dictionary {
   }
 
   // A dictionary that is read back: empty, about a given origin.
-  static Dictionary about(KernelPtr kernel, RowVector origin, Index next_id) {
-    Dictionary dictionary(std::move(kernel), origin.size());
+  static Dictionary about(KernelPtr kernel, Index features, RowVector origin, Index next_id) {
+    Dictionary dictionary(std::move(kernel), features);
     dictionary.origin_ = std::move(origin);
     dictionary.next_id_ = next_id;
     return dictionary;

@@ -267,10 +267,14 @@ class SparseFunction {
       dictionary_.kernel().block(dictionary_.views(), candidate_views_.data(), values);
       cross.leftCols(fresh) = values.topLeftCorner(basis_size(), fresh);
     }
-    require(std::isfinite(gram.sum()),
+    require_finite(gram.sum());
+    return cross;
+  }
+
+  static void require_finite(double kernel_value) {
+    require(std::isfinite(kernel_value),
             "The kernel is not finite at these samples; scale the features or choose another "
             "kernel.");
-    return cross;
   }
 
   // Everything after the candidates are known: who is independent, who is folded, who is removed.
@@ -363,9 +367,12 @@ class SparseFunction {
   // exactly in the dictionary already is added to its weight.
   CompressionReport append_uncompressed(const ConstRows& samples, const Batch& batch,
                                         const std::vector<Index>& active,
-                                        const ConstRows& new_weights) {
-    CompressionReport report;
+                                        const ConstRows& new_weights, double shrink) {
+    Vector self_kernel(samples.rows());
+    dictionary_.kernel().diagonal(batch.views.data(), self_kernel);
+    for (const Index i : active) require_finite(self_kernel(i));
     function_weights() *= shrink;
+    CompressionReport report;
     for (std::size_t i = 0; i < active.size(); ++i) {
       const auto sample = samples.row(active[i]);
       Index twin = 0;
