@@ -25,9 +25,12 @@ class Newcomers {
  public:
   // Relative to k(x, x), what a point must bring to count as independent.
   static constexpr double kTolerance = 1e-8;
+  // The same where the basis is fresh and a point is worth it: less drowns in rounding.
+  static constexpr double kFinest = 1e-13;
 
   // cross = K(basis, block); gram = K(block, block), both overwritten.
-  void factorise(const GramFactor& basis, Rows cross, Rows gram) {
+  void factorise(const GramFactor& basis, Rows cross, Rows gram,
+                 const PivotedRoot::Stakes& stakes = {}) {
     const Index size = gram.rows();
     self_kernel_ = gram.diagonal();
     auto all = all_coefficients_.resize(basis.size(), size);
@@ -38,7 +41,7 @@ class Newcomers {
       gram.triangularView<Eigen::StrictlyUpper>() = gram.transpose();
       basis.unwhiten(cross, all);
     }
-    split_.run(gram, self_kernel_, kTolerance);
+    split_.run(gram, self_kernel_, kTolerance, stakes);
     gather(gram);
   }
 

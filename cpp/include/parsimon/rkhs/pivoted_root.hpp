@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -19,7 +21,20 @@ namespace parsimon {
 //   remainder() = S(Z, Z) - S(Z, N) S(N, N)^-1 S(N, Z),  the inner products of what is left of Z.
 class PivotedRoot {
  public:
+  // The points may have to be done without, at a cost of weight * sqrt(pivot) each. Where that may
+  // be more than is affordable in all, pivots down to `finest` are accepted as well.
+  struct Stakes {
+    Vector weights;
+    double affordable = std::numeric_limits<double>::infinity();
+    double finest = 0;
+  };
+
   void run(const ConstRows& schur, const Eigen::Ref<const Vector>& self_kernel, double tolerance) {
+    run(schur, self_kernel, tolerance, Stakes());
+  }
+
+  void run(const ConstRows& schur, const Eigen::Ref<const Vector>& self_kernel, double tolerance,
+           const Stakes& stakes) {
     const Index size = schur.rows();
     order_.resize(static_cast<std::size_t>(size));
     std::iota(order_.begin(), order_.end(), Index{0});
@@ -27,7 +42,8 @@ class PivotedRoot {
     auto factor = factor_storage_.all();
     pivots_ = schur.diagonal();
     for (rank_ = 0; rank_ < size; ++rank_) {
-      const Index best = largest_pivot(self_kernel, tolerance);
+      const bool affordable = can_afford_the_rest(stakes);
+      const Index best = largest_pivot(self_kernel, affordable ? tolerance : stakes.finest);
       if (best < 0) break;
       std::swap(order_[static_cast<std::size_t>(rank_)], order_[static_cast<std::size_t>(best)]);
       factor.row(rank_).head(rank_).swap(factor.row(best).head(rank_));
@@ -51,6 +67,15 @@ class PivotedRoot {
   }
 
  private:
+  bool can_afford_the_rest(const Stakes& stakes) const {
+    if (stakes.affordable == std::numeric_limits<double>::infinity()) return true;
+    double cost = 0;
+    for (Index i = rank_; i < factor().rows(); ++i) {
+      cost += stakes.weights(order(i)) * std::sqrt(std::max(0.0, pivots_(order(i))));
+    }
+    return cost <= stakes.affordable;
+  }
+
   Index largest_pivot(const Eigen::Ref<const Vector>& self_kernel, double tolerance) const {
     Index best = -1;
     double best_ratio = tolerance;

@@ -108,9 +108,14 @@ class SparseFunction {
 
   // f <- KOMP(f, budget)
   CompressionReport compress(double budget) {
+    if (changes_ > 0) refactor();
     start_candidates();
     compare_candidates(0);
-    return settle(RowMatrix(0, dictionary_.features()), nullptr, budget);
+    CompressionReport report =
+        settle(RowMatrix(0, dictionary_.features()), nullptr, budget, stakes(budget));
+    // Points that were worth a closer look may be too nearly dependent to build upon.
+    if (!candidates_.empty()) refactor();
+    return report;
   }
 
   // Regularised least squares on the span of the dictionary, exactly: the minimiser of
@@ -218,6 +223,8 @@ class SparseFunction {
   };
 
   static constexpr std::size_t kRefactorBlock = 128;
+  // Relative to the function's size, which budgets can be told from rounding.
+  static constexpr double kResolution = 1e-7;
   // Residual of the factor above which it is built anew.
   static constexpr double kDrift = 1e-8;
   // As many changes as no factor sees between two probes: it is to be built anew.
@@ -277,10 +284,23 @@ class SparseFunction {
             "kernel.");
   }
 
+  // What candidates cost if they are found dependent. A tenth of the budget is little enough that
+  // folding them takes no removal from KOMP; budgets that drown in the rounding of the kernel are
+  // not worth the trouble.
+  PivotedRoot::Stakes stakes(double budget) const {
+    PivotedRoot::Stakes stakes;
+    stakes.weights = candidate_weights_.all().leftCols(scored_).rowwise().norm();
+    const double all = stakes.weights.dot(gram_.all().diagonal().cwiseSqrt());
+    if (budget > kResolution * all) stakes.affordable = 0.1 * budget;
+    stakes.finest = Newcomers::kFinest;
+    return stakes;
+  }
+
   // Everything after the candidates are known: who is independent, who is folded, who is removed.
-  CompressionReport settle(const ConstRows& samples, const View* sample_views, double budget) {
+  CompressionReport settle(const ConstRows& samples, const View* sample_views, double budget,
+                           const PivotedRoot::Stakes& stakes = {}) {
     const Index known = basis_size();
-    newcomers_.factorise(factor_, cross_.all(), gram_.all());
+    newcomers_.factorise(factor_, cross_.all(), gram_.all(), stakes);
     double squared_error = newcomers_.fold(weights_.all().topRows(known), candidate_weights_.all(),
                                            scored_, budget * budget);
     CompressionReport report;
