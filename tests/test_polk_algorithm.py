@@ -167,6 +167,14 @@ def test_without_budget_no_point_is_lost_and_none_is_kept_twice(task):
     assert POLKRegressor(budget=0, random_state=0).fit(X, X[:, 0]).score(X, X[:, 0]) > 0.99
 
 
+@pytest.mark.parametrize("budget", [1e-12, 1e-9, 1e-6])
+def test_a_tiny_budget_keeps_no_point_twice(budget, task):
+    X, y = task
+    model = POLKClassifier(**{**GIVEN, "parsimony": "auto", "epochs": 4}, budget=budget)
+    assert model.fit(X, y).model_order_ <= len(X)
+    assert (model.trace_["compression_error"] <= budget).all()
+
+
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 @pytest.mark.parametrize("target", [15, 40, 100])
 def test_the_model_order_is_held(loss, target):

@@ -95,8 +95,7 @@ class BruteForceKomp {
         for (Index i = 0; i < k; ++i) subtract(basis.row(i), basis.row(k), size, triangle(i, k));
       }
       const Real length = std::sqrt(dot(basis.row(k), basis.row(k), size));
-      const bool dependent =
-          length <= kDependent * std::sqrt(dot(feature, feature, size));
+      const bool dependent = length <= kDependent * std::sqrt(dot(feature, feature, size));
       for (Index d = 0; d < size; ++d) basis(k, d) = dependent ? 0 : basis(k, d) / length;
       triangle(k, k) = dependent ? 0 : length;
     }

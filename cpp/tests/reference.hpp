@@ -129,9 +129,8 @@ inline KernelPair mixture() {
 
 // One of each kind, for data of size 1.
 inline std::vector<KernelPair> all_kernels() {
-  return {gaussian(0.4),    laplacian(0.7), matern(0.5, 0.5),    matern(0.5, 1.5),
-          matern(0.8, 2.5), cauchy(0.3),    polynomial(3, 1, 1), linear(),
-          mixture()};
+  return {gaussian(0.4), laplacian(0.7),      matern(0.5, 0.5), matern(0.5, 1.5), matern(0.8, 2.5),
+          cauchy(0.3),   polynomial(3, 1, 1), linear(),         mixture()};
 }
 
 inline Table gram(const RealKernel& kernel, const RowMatrix& a, const RowMatrix& b) {
@@ -173,14 +172,24 @@ inline Real norm(const Table& gram, const Table& weights) {
   return std::sqrt(std::max(Real(0), sum));
 }
 
-// ||f - g|| of two functions given by points and weights.
+// ||f - g|| of two functions given by points and weights. Points that both have are merged: what
+// is left of them would drown in the rounding of everything else.
 inline double distance(const RealKernel& kernel, const RowMatrix& f_points,
                        const RowMatrix& f_weights, const RowMatrix& g_points,
                        const RowMatrix& g_weights) {
-  RowMatrix points(f_points.rows() + g_points.rows(), f_points.cols());
-  RowMatrix weights(points.rows(), f_weights.cols());
+  const Index known = f_points.rows();
+  RowMatrix points(known + g_points.rows(), f_points.cols());
+  Table weights(points.rows(), f_weights.cols());
   points << f_points, g_points;
-  weights << f_weights, -g_weights;
+  for (Index i = 0; i < known; ++i) {
+    for (Index c = 0; c < weights.columns(); ++c) weights(i, c) = f_weights(i, c);
+  }
+  for (Index i = 0; i < g_points.rows(); ++i) {
+    Index twin = 0;
+    while (twin < known && f_points.row(twin) != g_points.row(i)) ++twin;
+    if (twin == known) twin += i;
+    for (Index c = 0; c < weights.columns(); ++c) weights(twin, c) -= g_weights(i, c);
+  }
   return static_cast<double>(norm(gram(kernel, points, points), weights));
 }
 
@@ -261,6 +270,18 @@ inline double condition_number(const RowMatrix& gram) {
     return std::numeric_limits<double>::infinity();
   }
   return static_cast<double>(spectral_norm(k) * spectral_norm(inverse(k)));
+}
+
+// The largest bandwidth (to a per cent or so) at which cond(K) is below the target.
+template <typename MakeKernel>
+double bandwidth_of_condition(const RowMatrix& points, double target, MakeKernel make_kernel) {
+  double low = 1e-4, high = 10;
+  for (int i = 0; i < 12; ++i) {
+    const double middle = std::sqrt(low * high);
+    const double found = condition_number(core_gram(*make_kernel(middle), points));
+    (found < target ? low : high) = middle;
+  }
+  return low;
 }
 
 // Repeatable random numbers of any kind.

@@ -18,16 +18,10 @@ struct Pool {
   RowMatrix gram;
   double condition;
 
-  // With the bandwidth as large as a condition number of `target` allows.
   template <typename MakeKernel>
   static Pool with_condition(const RowMatrix& points, double target, MakeKernel make_kernel) {
-    double low = 1e-4, high = 10;
-    for (int i = 0; i < 12; ++i) {
-      const double middle = std::sqrt(low * high);
-      const RowMatrix gram = reference::core_gram(*make_kernel(middle), points);
-      (reference::condition_number(gram) < target ? low : high) = middle;
-    }
-    const RowMatrix gram = reference::core_gram(*make_kernel(low), points);
+    const double bandwidth = reference::bandwidth_of_condition(points, target, make_kernel);
+    const RowMatrix gram = reference::core_gram(*make_kernel(bandwidth), points);
     return {gram, reference::condition_number(gram)};
   }
 
@@ -84,15 +78,19 @@ class Follower {
   Newcomers newcomers_;
 };
 
-GramFactor fresh_factor(const RowMatrix& gram) {
-  const Table exact = reference::cholesky(gram);
-  RowMatrix lower(gram.rows(), gram.rows());
-  for (Index i = 0; i < gram.rows(); ++i) {
-    for (Index j = 0; j < gram.rows(); ++j) lower(i, j) = static_cast<double>(exact(i, j));
+// max |T K T' - I| of a factor that was built at once.
+double fresh_defect(RowMatrix gram) {
+  const RowMatrix given = gram;
+  RowMatrix cross(0, gram.rows());
+  Newcomers newcomers;
+  newcomers.factorise(GramFactor(), cross, gram);
+  RowMatrix ordered(newcomers.independent(), newcomers.independent());
+  for (Index i = 0; i < ordered.rows(); ++i) {
+    for (Index j = 0; j < ordered.rows(); ++j) {
+      ordered(i, j) = given(newcomers.order(i), newcomers.order(j));
+    }
   }
-  GramFactor factor;
-  factor.assign_inverse_of(lower);
-  return factor;
+  return defect(newcomers.factor().root(), ordered);
 }
 
 // Largest relative error of inverse_diagonal().
@@ -141,7 +139,7 @@ Worst wander(const Pool& pool, Index fewest, Index operations, unsigned seed) {
     const RowMatrix gram = follower.gram();
     CHECK(is_lower_triangular(follower.factor()));
     worst.defect = std::max(worst.defect, defect(follower.factor().root(), gram));
-    worst.fresh = std::max(worst.fresh, defect(fresh_factor(gram).root(), gram));
+    worst.fresh = std::max(worst.fresh, fresh_defect(gram));
     worst.diagonal = std::max(worst.diagonal, diagonal_error(follower.factor(), gram));
   }
   return worst;
@@ -224,7 +222,7 @@ TEST(a_factor_of_nothing) {
   RowMatrix nothing(0, 0), columns(0, 3);
   factor.whiten(columns, columns);
   factor.unwhiten(columns, columns);
-  factor.assign(nothing);
+  factor.assign(nothing, Vector(0));
   factor.assign_inverse_of(nothing);
   factor.append(nothing, block);
   CHECK(factor.size() == 0);
@@ -255,7 +253,7 @@ TEST(thirty_thousand_changes_with_a_matern_kernel) {
   check_wandering("matern 5/2", Pool::with_condition(points, 1e8, make_matern), 100, 30000);
 }
 
-// Each pass adds and takes away points that make P_jj of the others 1e8 times larger for a while.
+// Each pass adds and takes away a point that makes P_jj of its neighbour 1e8 times as large.
 TEST(the_diagonal_survives_being_made_huge_again_and_again) {
   RowMatrix points(4, 1);
   points << 0, 2e-4, 4e-4, 1;
@@ -270,9 +268,8 @@ TEST(the_diagonal_survives_being_made_huge_again_and_again) {
     follower.append(4, random);
   }
   while (follower.size() > 2) follower.remove(0);
-  const RowMatrix left = follower.gram();
-  CHECK(diagonal_error(follower.factor(), left) <
-        1e3 * kEps * reference::condition_number(left) + 1e-8);
+  // Each of 20,000 passes may leave eps times the ratio 1e8 by which P_jj came down, at random.
+  CHECK(diagonal_error(follower.factor(), follower.gram()) < std::sqrt(2e4) * kEps * 1e8);
 }
 
 TEST(a_factor_that_was_assigned_goes_on_with_the_same_bits) {
@@ -282,12 +279,13 @@ TEST(a_factor_that_was_assigned_goes_on_with_the_same_bits) {
   follower.append(60, random);
   for (int i = 0; i < 25; ++i) follower.remove(random.integer(0, follower.size() - 1));
   GramFactor grown = follower.factor(), copy;
-  copy.assign(grown.root());
-  CHECK(copy.root() == grown.root());
+  copy.assign(grown.root(), grown.inverse_diagonal());
+  CHECK(copy.root() == grown.root() && copy.inverse_diagonal() == grown.inverse_diagonal());
   Vector a(grown.size()), b(grown.size());
   grown.remove(3, a);
   copy.remove(3, b);
   CHECK(a == b && copy.root() == grown.root());
+  CHECK(copy.inverse_diagonal() == grown.inverse_diagonal());
 }
 
 TEST(the_residual_tells_a_damaged_factor_from_a_good_one) {
@@ -299,7 +297,7 @@ TEST(the_residual_tells_a_damaged_factor_from_a_good_one) {
   RowMatrix damaged = follower.factor().root();
   damaged(30, 10) += 1e-6;
   GramFactor bad;
-  bad.assign(damaged);
+  bad.assign(damaged, follower.factor().inverse_diagonal());
   double worst = 0;
   for (Index j = 0; j < 50; ++j) {
     CHECK(follower.factor().residual(j, gram.col(j)) < 1e-12);

@@ -226,8 +226,9 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
     @property
     def expansion_(self) -> KernelExpansion:
         """The learned function."""
-        model = self._state("expansion_")
-        return KernelExpansion(self._kernel_, model.dictionary, self.weights_)
+        # Points and weights in one access: another thread may be training.
+        core = self._state("expansion_").expansion
+        return KernelExpansion(self._kernel_, core.dictionary, core.weights * self._output_scale())
 
     @property
     def t_(self) -> int:

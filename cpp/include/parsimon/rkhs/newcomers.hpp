@@ -77,6 +77,12 @@ class Newcomers {
     return squared_error;
   }
 
+  // Takes a dependent point that fold() left out, because its weight has been moved elsewhere.
+  void give_up(Index z) {
+    unfolded_.erase(std::find(unfolded_.begin(), unfolded_.end(), z));
+    folded_.push_back(z);
+  }
+
   // Which dependent points fold() took and left, counted from the first dependent one.
   const std::vector<Index>& folded() const { return folded_; }
   const std::vector<Index>& unfolded() const { return unfolded_; }

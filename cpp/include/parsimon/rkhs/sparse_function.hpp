@@ -303,6 +303,7 @@ class SparseFunction {
     newcomers_.factorise(factor_, cross_.all(), gram_.all(), stakes);
     double squared_error = newcomers_.fold(weights_.all().topRows(known), candidate_weights_.all(),
                                            scored_, budget * budget);
+    merge_duplicates(samples);
     CompressionReport report;
     const Index independent = newcomers_.independent();
     for (const Index z : newcomers_.folded()) {
@@ -328,6 +329,37 @@ class SparseFunction {
     report.error = std::sqrt(squared_error);
     report.model_order = model_order();
     return report;
+  }
+
+  // A dependent point that the budget is too small to fold may still be an exact copy of another
+  // one; then nothing is lost if that one takes its weight.
+  void merge_duplicates(const ConstRows& samples) {
+    const auto point = [&](Index i) -> RowVector {
+      const Candidate& c = candidate(i);
+      if (c.in_dictionary) return dictionary_.points().row(c.index);
+      return samples.row(c.index);
+    };
+    std::vector<Index> keepers(static_cast<std::size_t>(newcomers_.independent()));
+    std::iota(keepers.begin(), keepers.end(), Index{0});
+    const std::vector<Index> unfolded = newcomers_.unfolded();
+    for (const Index z : unfolded) {
+      const Index position = newcomers_.independent() + z;
+      const RowVector copy = point(position);
+      const auto weight = candidate_weights_.row(newcomers_.order(position));
+      Index known = 0;
+      while (known < basis_size() && dictionary_.points().row(known) != copy) ++known;
+      const auto keeper =
+          std::find_if(keepers.begin(), keepers.end(), [&](Index i) { return point(i) == copy; });
+      if (known < basis_size()) {
+        weights_.row(known) += weight;
+      } else if (keeper != keepers.end()) {
+        candidate_weights_.row(newcomers_.order(*keeper)) += weight;
+      } else {
+        keepers.push_back(position);
+        continue;
+      }
+      newcomers_.give_up(z);
+    }
   }
 
   // The i-th candidate in the order of the newcomers: the independent ones first.

@@ -1,0 +1,203 @@
+"""Files, pickles and copies: learning goes on as if it had not stopped, and nothing is trusted."""
+
+import copy
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from polk_common import GIVEN, curve, gaussian, state, task
+
+import parsimon
+from parsimon import POLKClassifier, POLKRegressor, kernels
+from parsimon.schedules import PowerLaw
+
+GOLDEN = Path(__file__).parent / "golden"
+
+ESTIMATORS = {
+    "hinge": lambda: POLKClassifier(**GIVEN),
+    "two classes": lambda: POLKClassifier(**GIVEN),
+    "logistic": lambda: POLKClassifier("logistic", epochs=3, random_state=0),
+    "last iterate": lambda: POLKClassifier(**{**GIVEN, "average": False}),
+    "falling rate": lambda: POLKClassifier(**{**GIVEN, "schedule": PowerLaw(0.6, 7)}),
+    "held order": lambda: POLKClassifier(max_model_order=12, epochs=3, random_state=0),
+    "no compression": lambda: POLKClassifier(budget=0, epochs=2, random_state=0),
+    "all compressed": lambda: POLKClassifier(budget=1e9, epochs=2, random_state=0),
+    "nearly dependent": lambda: POLKClassifier(**{**GIVEN, "kernel": kernels.Gaussian(30.0)}),
+    "composite": lambda: POLKClassifier(
+        **{
+            **GIVEN,
+            "kernel": kernels.Matern([0.5, 2.0], 2.5) * kernels.Cauchy(1.0)
+            + 0.1 * kernels.Linear(),
+        }
+    ),
+    "squared": lambda: POLKRegressor(random_state=0),
+    "huber": lambda: POLKRegressor("huber(0.5)", **GIVEN),
+    "two targets": lambda: POLKRegressor(**GIVEN),
+}
+
+
+def data(name, estimator):
+    if isinstance(estimator, POLKRegressor):
+        X, y = curve()
+        return X, np.column_stack([y, 3 * y**2]) if name == "two targets" else y
+    X, y = task()
+    return X, np.array(["no", "yes"])[y % 2] if name == "two classes" else y
+
+
+def through_file(model, tmp_path):
+    model.save(tmp_path / "model.parsimon")
+    return parsimon.load(tmp_path / "model.parsimon")
+
+
+WAYS = {
+    "file": through_file,
+    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),
+    "oldest pickle": lambda model, _: pickle.loads(pickle.dumps(model, protocol=2)),
+    "deepcopy": lambda model, _: copy.deepcopy(model),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_learning_goes_on_as_if_it_had_not_stopped(name, way, tmp_path):
+    model = ESTIMATORS[name]()
+    X, y = data(name, model)
+    model.fit(X, y)
+    other = WAYS[way](model, tmp_path)
+    assert type(other) is type(model)
+    assert other.get_params() == model.get_params()
+    for round_ in range(6):
+        assert state(other) == state(model)
+        assert_array_equal(other.predict(X), model.predict(X))
+        part = slice(37 * round_, 37 * round_ + 90)
+        model.partial_fit(X[part], y[part])
+        other.partial_fit(X[part], y[part])
+        other = WAYS[way](other, tmp_path)
+    assert other.fit(X, y).t_ == model.fit(X, y).t_
+    assert state(other) == state(model)
+
+
+@pytest.mark.parametrize("way", ["pickle", "deepcopy"])
+def test_copies_are_independent(way, tmp_path):
+    X, y = task()
+    model = POLKClassifier(**GIVEN).fit(X, y)
+    before = state(model)
+    WAYS[way](model, tmp_path).partial_fit(X, y)
+    assert state(model) == before
+
+
+def test_estimators_that_are_not_fitted():
+    for model in (POLKClassifier(**GIVEN), POLKRegressor("huber", schedule="sqrt")):
+        for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            assert other.get_params() == model.get_params()
+            assert not hasattr(other, "t_")
+
+
+def test_a_long_stream_with_a_stop_after_every_block(tmp_path):
+    X, y = parsimon.datasets.make_multidist(3000, random_state=5)
+    settings = {**GIVEN, "parsimony": 1e-4, "learning_rate": 6.0}
+    straight, stopping = POLKClassifier(**settings), POLKClassifier(**settings)
+    for start in range(0, 3000, 100):
+        part = slice(start, start + 100)
+        straight.partial_fit(X[part], y[part], classes=range(5))
+        stopping.partial_fit(X[part], y[part], classes=range(5))
+        stopping = through_file(stopping, tmp_path)
+    assert state(straight) == state(stopping)
+
+
+# -- kernels that are functions ------------------------------------------------------------------
+
+
+def test_function_kernels_are_given_again(tmp_path):
+    X, y = task()
+    kernel = kernels.Function(gaussian) + 0.5 * kernels.Linear()
+    model = POLKClassifier(**{**GIVEN, "kernel": kernel}).fit(X, y)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="give the kernel again when loading"):
+        parsimon.load(tmp_path / "model")
+    other = parsimon.load(tmp_path / "model", kernel=kernel)
+    assert state(other.partial_fit(X, y)) == state(model.partial_fit(X, y))
+    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert state(twin) == state(model)
+        assert_array_equal(twin.predict(X), model.predict(X))
+
+
+def test_a_kernel_that_is_not_the_saved_one_is_refused(tmp_path):
+    model = POLKClassifier(**GIVEN).fit(*task())
+    model.save(tmp_path / "model")
+    assert state(parsimon.load(tmp_path / "model", kernel=GIVEN["kernel"])) == state(model)
+    with pytest.raises(ValueError, match=r"has the kernel gaussian\(0\.7\)"):
+        parsimon.load(tmp_path / "model", kernel=kernels.Gaussian(0.71))
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+def test_a_file_is_replaced_in_one_go(tmp_path, monkeypatch):
+    X, y = task()
+    path = tmp_path / "model"
+    first = POLKClassifier(**GIVEN).fit(X, y)
+    first.save(path)
+    link = tmp_path / "link"
+    os.link(path, link)
+    second = POLKClassifier(**GIVEN).fit(X[:50], y[:50])
+    second.save(path)
+    assert state(parsimon.load(path)) == state(second)
+    assert state(parsimon.load(link)) == state(first)  # the old file was not written into
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["link", "model"]
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    X, y = task()
+    model = POLKClassifier(**GIVEN).fit(X, y)
+    with pytest.raises(OSError, match=r"No such file|not found") as error:
+        model.save(tmp_path / "missing" / "model")
+    assert error.value.filename is not None
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        model.save(tmp_path / "folder")
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"]
+    model.save(tmp_path / "model")
+    before = (tmp_path / "model").read_bytes()
+    model.set_params(random_state=np.random.RandomState(0))
+    with pytest.raises(ValueError, match="random_state is RandomState"):
+        model.save(tmp_path / "model")
+    model.set_params(random_state=0, batch_size=-1)
+    with pytest.raises(ValueError, match="batch_size must be an integer"):
+        model.save(tmp_path / "model")
+    assert (tmp_path / "model").read_bytes() == before
+
+
+# -- files of earlier versions -------------------------------------------------------------------
+
+
+def write_golden():
+    """Run once for each version of the format, with the first parsimon that has it."""
+    X, y = task()
+    names = np.array(["ash", "beech", "cedar", "date", "elm"])
+    settings = {**GIVEN, "parsimony": 0.1, "learning_rate": 3.0}
+    model = POLKClassifier(**settings).fit(X[:200], names[y[:200]])
+    model.save(GOLDEN / "polk_v1.parsimon")
+    decision, labels = model.decision_function(X)[::10], model.predict(X)
+    continued = model.partial_fit(X, names[y]).decision_function(X)[::10]
+    np.savez_compressed(
+        GOLDEN / "polk_v1.npz", decision=decision, labels=labels, continued=continued
+    )
+
+
+def test_the_first_format_can_still_be_read():
+    path = GOLDEN / "polk_v1.parsimon"
+    assert path.stat().st_size < 20_000
+    model = parsimon.load(path)
+    with np.load(GOLDEN / "polk_v1.npz") as file:
+        expected = dict(file)
+    X, y = task()
+    assert_allclose(model.decision_function(X)[::10], expected["decision"], rtol=1e-10, atol=1e-12)
+    assert_array_equal(model.predict(X), expected["labels"])
+    assert model.t_ == 400
+    assert model.get_params()["batch_size"] == 16
+    model.partial_fit(X, model.classes_[y])
+    assert_allclose(model.decision_function(X)[::10], expected["continued"], rtol=1e-6, atol=1e-6)
