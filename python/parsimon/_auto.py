@@ -206,12 +206,14 @@ def _median_gamma(X: Array) -> float:
 
 def _ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) -> _Ridge:
     gram = kernel(X)
-    if not np.isfinite(gram).all():
+    largest = float(np.abs(gram).max()) or 1.0
+    # Beyond these, the squares of weights and kernel values are not numbers any more.
+    if not 1e-100 < largest < 1e150:
         raise ValueError(
-            f"The kernel {kernel!r} is not finite on these samples; scale the features or choose "
+            f"The values of the kernel {kernel!r} on these samples, up to {largest:.1e}, are too "
+            f"large or too small to compute with, or not finite; scale the features or choose "
             f"another kernel."
         )
-    largest = float(gram.diagonal().max()) or 1.0
     centred = targets - targets.mean(axis=0)
     variance = float((centred**2).mean())
     values, vectors = linalg.eigh(gram)

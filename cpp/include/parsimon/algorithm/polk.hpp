@@ -92,7 +92,7 @@ class Polk {
     const auto count = static_cast<double>(samples.rows());
     const Vector counts =
         sample_weights.size() > 0 ? Vector(sample_weights) : Vector(Vector::Ones(samples.rows()));
-    const double ridge = std::max(settings_.regularization, kSmallestRidge) * count;
+    const double ridge = settings_.regularization * count;
     // Without compression there is no factor yet.
     if (function_.basis_size() == 0) function_.refactor();
     const RowMatrix weights = function_.least_squares(samples, targets, counts, ridge);
@@ -126,8 +126,6 @@ class Polk {
   static constexpr double kRecency = 3;
   // Weights beyond this square to infinity somewhere; no sensible model comes near it.
   static constexpr double kLargestWeight = 1e100;
-  // Without any ridge, a dictionary larger than the data would leave the weights undetermined.
-  static constexpr double kSmallestRidge = 1e-12;
 
   StepRecord advance(const ConstRows& samples, const ConstRows& targets,
                      const Eigen::Ref<const Vector>& sample_weights) {

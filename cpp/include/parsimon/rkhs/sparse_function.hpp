@@ -3,6 +3,7 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -120,11 +121,13 @@ class SparseFunction {
 
   // Regularised least squares on the span of the dictionary, exactly: the minimiser of
   //   1/2 sum_i c_i ||f(x_i) - y_i||^2 + ridge / 2 ||f||^2
-  // In the orthonormal coordinates T k(D, x) of the span this is an ordinary ridge problem.
+  // In the orthonormal coordinates T k(D, x) of the span this is an ordinary ridge problem. Without
+  // any ridge, a dictionary larger than the data would leave the weights undetermined: there is
+  // always a little, whatever the unit of the kernel.
   RowMatrix least_squares(const ConstRows& samples, const ConstRows& targets,
                           const Eigen::Ref<const Vector>& counts, double ridge) const {
     const Index size = basis_size();
-    RowMatrix normal = RowMatrix::Identity(size, size) * ridge;
+    RowMatrix normal = RowMatrix::Zero(size, size);
     RowMatrix right = RowMatrix::Zero(size, targets.cols());
     std::vector<View> views;
     RowBuffer values, whitened;
@@ -141,6 +144,8 @@ class SparseFunction {
     }
     RowMatrix weights = RowMatrix::Zero(model_order(), targets.cols());
     if (size > 0) {
+      normal.diagonal().array() +=
+          std::max({ridge, kSmallestRidge * normal.trace(), std::numeric_limits<double>::min()});
       const RowMatrix solution = normal.selfadjointView<Eigen::Lower>().ldlt().solve(right);
       factor_.unwhiten(solution, weights.topRows(size));
     }
@@ -223,6 +228,8 @@ class SparseFunction {
   };
 
   static constexpr std::size_t kRefactorBlock = 128;
+  // Relative to the sum of the squared values that least squares works with.
+  static constexpr double kSmallestRidge = 1e-12;
   // Relative to the function's size, which budgets can be told from rounding.
   static constexpr double kResolution = 1e-7;
   // Residual of the factor above which it is built anew.
