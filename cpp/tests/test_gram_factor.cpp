@@ -145,8 +145,8 @@ Worst wander(const Pool& pool, Index fewest, Index operations, unsigned seed) {
   return worst;
 }
 
-// The bound, 1e-6, holds for 100,000 operations at cond(K) = 1e8. For P_jj, errors of size
-// eps in K allow a relative error of eps cond(K) times the number of points.
+// 1e-6 is for 100,000 operations at cond(K) = 1e8. For P_jj, errors of size eps in K allow a
+// relative error of eps cond(K) times the number of points.
 void check_wandering(const char* what, const Pool& pool, Index fewest, Index operations) {
   const Worst worst = wander(pool, fewest, operations, 1);
   std::printf("       %s: cond %.1e, max |TKT'-I| %.1e (fresh %.1e), P_jj off by %.1e\n", what,

@@ -44,7 +44,7 @@ Samples three_classes(Index count, Random& random) {
   return samples;
 }
 
-// The task of the POLK paper: 5 classes of 3 modes each, standard deviation 0.2 (spec, section 3).
+// The task of the POLK paper: 5 classes of 3 modes each, standard deviation 0.2.
 Samples multidist(Index count, Random& random) {
   RowMatrix modes = random.normal_points(15, 2);
   for (Index m = 0; m < 15; ++m) {
@@ -270,8 +270,8 @@ TEST(the_average_is_the_weighted_mean_of_the_iterates) {
   }
 }
 
-// An explicit inverse diverges within 5,000 samples on two of three draws (spec, section 2), with
-// risks in the thousands. Model orders are those of spec 3, with some room for other draws.
+// An explicit inverse diverges within 5,000 samples on two of three draws, with risks in the
+// thousands.
 TEST(twenty_draws_of_multidist_stay_finite_and_learn) {
   for (const bool hinge : {true, false}) {
     double worst_loss = 0;

@@ -100,7 +100,7 @@ class _Data:
         fits = [_ridge(kernel, self.X, self._targets, alphas) for kernel in candidates]
         best = min(range(len(fits)), key=lambda i: fits[i].error)
         # Where there is hardly any noise, the best width still shrinks as samples are added: look
-        # again with more of them, at this width and the next narrower ones.
+        # again with more of them, at this width and the next narrower one.
         if fits[best].alpha > _NOISELESS or self._size <= _SUBSAMPLE or len(candidates) == 1:
             return fits[best]
         X, targets = _subsample(self._training, _SECOND_LOOK)
@@ -146,7 +146,7 @@ class _Data:
     def noise(self) -> float:
         """Return the squared norm, for a step of size 1, that compression may take from it.
 
-        A hundredth of what one sample adds; for regression less where the targets are less noisy
+        A hundredth of what a mini-batch adds; for regression less where the targets are less noisy
         and less regularised, because there small weights matter.
         """
         if self._classes:
