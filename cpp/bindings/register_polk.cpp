@@ -94,6 +94,19 @@ void refit(SharedPolk& model, const ConstRows& samples, const ConstRows& targets
   model.use([&](Polk& polk) { polk.refit(samples, targets, sample_weights); });
 }
 
+Polk::Refit begin_refit(SharedPolk& model) {
+  return model.use([](Polk& polk) { return polk.begin_refit(); });
+}
+
+void add_to_refit(const SharedPolk& model, Polk::Refit& refit, const ConstRows& samples,
+                  const ConstRows& targets, const Eigen::Ref<const Vector>& sample_weights) {
+  model.use([&](const Polk& polk) { polk.add_to_refit(refit, samples, targets, sample_weights); });
+}
+
+void finish_refit(SharedPolk& model, const Polk::Refit& refit) {
+  model.use([&](Polk& polk) { polk.finish_refit(refit); });
+}
+
 RowMatrix predict(const SharedPolk& model, const ConstRows& points) {
   return model.use([&](const Polk& polk) {
     require(points.cols() == polk.features(), "The points have " + std::to_string(points.cols()) +
@@ -137,6 +150,7 @@ std::unique_ptr<SharedPolk> make(std::shared_ptr<Kernel> kernel, std::shared_ptr
 
 void register_polk(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
+  py::class_<Polk::Refit>(module, "Refit");
   py::class_<SharedPolk>(module, "Polk")
       .def(py::init(&make), py::arg("kernel"), py::arg("loss"), py::arg("step"), py::arg("budget"),
            py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"))
@@ -144,6 +158,10 @@ void register_polk(py::module_& module) {
            py::arg("batch_size"))
       .def("refit", &refit, py::arg("samples"), py::arg("targets"), py::arg("sample_weights"),
            Unlocked())
+      .def("begin_refit", &begin_refit, Unlocked())
+      .def("add_to_refit", &add_to_refit, py::arg("refit"), py::arg("samples"), py::arg("targets"),
+           py::arg("sample_weights"), Unlocked())
+      .def("finish_refit", &finish_refit, py::arg("refit"), Unlocked())
       .def("predict", &predict, py::arg("points"), Unlocked())
       .def(
           "copy", [](const SharedPolk& model) { return std::make_unique<SharedPolk>(model); },

@@ -8,6 +8,7 @@
 #include "parsimon/kernel/kernels.hpp"
 #include "parsimon/loss/losses.hpp"
 #include "parsimon/rkhs/expansion.hpp"
+#include "parsimon/rkhs/least_squares.hpp"
 #include "parsimon/rkhs/sparse_function.hpp"
 #include "parsimon/schedule/budget.hpp"
 #include "parsimon/schedule/step.hpp"

@@ -7,6 +7,7 @@
 
 #include "parsimon/algorithm/trace.hpp"
 #include "parsimon/loss/loss.hpp"
+#include "parsimon/rkhs/least_squares.hpp"
 #include "parsimon/rkhs/sparse_function.hpp"
 #include "parsimon/schedule/budget.hpp"
 #include "parsimon/schedule/step.hpp"
@@ -85,17 +86,38 @@ class Polk {
   // on the span of the dictionary, where stochastic steps only come near it.
   void refit(const ConstRows& samples, const ConstRows& targets,
              const Eigen::Ref<const Vector>& sample_weights) {
+    Refit refit = begin_refit();
+    add_to_refit(refit, samples, targets, sample_weights);
+    finish_refit(refit);
+  }
+
+  // The same for samples that come in blocks; nothing may be learned in between.
+  struct Refit {
+    LeastSquares problem;
+    Index batches;
+  };
+
+  Refit begin_refit() {
     require(settings_.loss->describe() == "squared",
             "Only a model of the squared loss can be refitted, not one of the loss " +
                 settings_.loss->describe() + ".");
-    check(samples, targets, sample_weights, 1);
-    const auto count = static_cast<double>(samples.rows());
-    const Vector counts =
-        sample_weights.size() > 0 ? Vector(sample_weights) : Vector(Vector::Ones(samples.rows()));
-    const double ridge = settings_.regularization * count;
     // Without compression there is no factor yet.
     if (function_.basis_size() == 0) function_.refactor();
-    const RowMatrix weights = function_.least_squares(samples, targets, counts, ridge);
+    return {LeastSquares(function_, outputs_), batches_};
+  }
+
+  void add_to_refit(Refit& refit, const ConstRows& samples, const ConstRows& targets,
+                    const Eigen::Ref<const Vector>& sample_weights) const {
+    check(samples, targets, sample_weights, 1);
+    require_unchanged_since(refit);
+    const bool weighted = sample_weights.size() > 0;
+    refit.problem.add(function_, samples, targets,
+                      weighted ? Vector(sample_weights) : Vector(Vector::Ones(samples.rows())));
+  }
+
+  void finish_refit(const Refit& refit) {
+    require_unchanged_since(refit);
+    const RowMatrix weights = refit.problem.solve(function_, settings_.regularization);
     if (!weights.allFinite()) throw DivergenceError("The least-squares fit is not finite.");
     function_.function_weights() = weights;
     function_.weights().rightCols(outputs_) = weights;
@@ -121,6 +143,10 @@ class Polk {
   }
 
  private:
+  void require_unchanged_since(const Refit& refit) const {
+    require(refit.batches == batches_, "The model has learned since the refit was begun.");
+  }
+
   // Weights of the average: iterate t counts like t^kRecency, so that the beginning is forgotten
   // whatever the length of the stream (polynomial-decay averaging).
   static constexpr double kRecency = 3;

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -119,39 +117,6 @@ class SparseFunction {
     return report;
   }
 
-  // Regularised least squares on the span of the dictionary, exactly: the minimiser of
-  //   1/2 sum_i c_i ||f(x_i) - y_i||^2 + ridge / 2 ||f||^2
-  // In the orthonormal coordinates T k(D, x) of the span this is an ordinary ridge problem. Without
-  // any ridge, a dictionary larger than the data would leave the weights undetermined: there is
-  // always a little, whatever the unit of the kernel.
-  RowMatrix least_squares(const ConstRows& samples, const ConstRows& targets,
-                          const Eigen::Ref<const Vector>& counts, double ridge) const {
-    const Index size = basis_size();
-    RowMatrix normal = RowMatrix::Zero(size, size);
-    RowMatrix right = RowMatrix::Zero(size, targets.cols());
-    std::vector<View> views;
-    RowBuffer values, whitened;
-    for (Index start = 0; start < samples.rows() && size > 0; start += kEvaluationBlock) {
-      const Index count = std::min(kEvaluationBlock, samples.rows() - start);
-      dictionary_.make_views(samples.middleRows(start, count), views);
-      auto block = values.resize(model_order(), count);
-      dictionary_.kernel().block(dictionary_.views(), views.data(), block);
-      auto features = whitened.resize(size, count);
-      factor_.whiten(block.topRows(size), features);
-      const auto weighted = (features * counts.segment(start, count).asDiagonal()).eval();
-      normal.noalias() += weighted * features.transpose();
-      right.noalias() += weighted * targets.middleRows(start, count);
-    }
-    RowMatrix weights = RowMatrix::Zero(model_order(), targets.cols());
-    if (size > 0) {
-      normal.diagonal().array() +=
-          std::max({ridge, kSmallestRidge * normal.trace(), std::numeric_limits<double>::min()});
-      const RowMatrix solution = normal.selfadjointView<Eigen::Lower>().ldlt().solve(right);
-      factor_.unwhiten(solution, weights.topRows(size));
-    }
-    return weights;
-  }
-
   // Adds points with their weights, without compression.
   void insert(const ConstRows& points, const ConstRows& weights,
               const std::vector<bool>& is_protected) {
@@ -228,8 +193,6 @@ class SparseFunction {
   };
 
   static constexpr std::size_t kRefactorBlock = 128;
-  // Relative to the sum of the squared values that least squares works with.
-  static constexpr double kSmallestRidge = 1e-12;
   // Relative to the function's size, which budgets can be told from rounding.
   static constexpr double kResolution = 1e-7;
   // Residual of the factor above which it is built anew.

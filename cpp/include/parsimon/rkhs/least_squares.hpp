@@ -1,0 +1,73 @@
+#pragma once
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "parsimon/rkhs/expansion.hpp"
+#include "parsimon/rkhs/sparse_function.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// Regularised least squares on the span of a dictionary, exactly, from samples that come block by
+// block: the minimiser of
+//
+//   1/2 sum_i c_i ||f(x_i) - y_i||^2 + n ridge / 2 ||f||^2,   n the number of samples
+//
+// In the orthonormal coordinates T k(D, x) of the span this is an ordinary ridge problem. Without
+// any ridge, a dictionary larger than the data would leave the weights undetermined: there is
+// always a little, whatever the unit of the kernel.
+//
+// The function must not change between the first block and solve().
+class LeastSquares {
+ public:
+  LeastSquares(const SparseFunction& function, Index outputs)
+      : normal_(RowMatrix::Zero(function.basis_size(), function.basis_size())),
+        right_(RowMatrix::Zero(function.basis_size(), outputs)) {}
+
+  // counts: one number c_i a sample.
+  void add(const SparseFunction& function, const ConstRows& samples, const ConstRows& targets,
+           const Eigen::Ref<const Vector>& counts) {
+    const Index size = normal_.rows();
+    for (Index start = 0; start < samples.rows() && size > 0; start += kEvaluationBlock) {
+      const Index count = std::min(kEvaluationBlock, samples.rows() - start);
+      function.dictionary().make_views(samples.middleRows(start, count), views_);
+      auto block = values_.resize(function.model_order(), count);
+      function.dictionary().kernel().block(function.dictionary().views(), views_.data(), block);
+      auto features = whitened_.resize(size, count);
+      function.factor().whiten(block.topRows(size), features);
+      const auto weighted = (features * counts.segment(start, count).asDiagonal()).eval();
+      normal_.noalias() += weighted * features.transpose();
+      right_.noalias() += weighted * targets.middleRows(start, count);
+    }
+    count_ += static_cast<double>(samples.rows());
+  }
+
+  // A row of weights for each point of the dictionary, zero outside the basis.
+  RowMatrix solve(const SparseFunction& function, double ridge) const {
+    RowMatrix weights = RowMatrix::Zero(function.model_order(), right_.cols());
+    if (normal_.rows() == 0) return weights;
+    RowMatrix normal = normal_;
+    normal.diagonal().array() += std::max(
+        {ridge * count_, kSmallestRidge * normal.trace(), std::numeric_limits<double>::min()});
+    const RowMatrix solution = normal.selfadjointView<Eigen::Lower>().ldlt().solve(right_);
+    function.factor().unwhiten(solution, weights.topRows(normal.rows()));
+    return weights;
+  }
+
+ private:
+  // Relative to the sum of the squared coordinates.
+  static constexpr double kSmallestRidge = 1e-12;
+
+  RowMatrix normal_;
+  RowMatrix right_;
+  double count_ = 0;
+
+  std::vector<View> views_;
+  RowBuffer values_;
+  RowBuffer whitened_;
+};
+
+}  // namespace parsimon
