@@ -212,4 +212,6 @@ TEST(functions_that_cannot_be_compared) {
   bad = f.points;
   bad(0, 0) = std::numeric_limits<double>::infinity();
   CHECK_THROWS(KernelExpansion(kernel.core, bad, f.weights), Error);
+  CHECK_THROWS(f.core.scaled(1e300).scaled(1e300), Error);
+  CHECK_THROWS(f.core.combine(1e308, f.core, 1e308), Error);
 }

@@ -94,10 +94,15 @@ class KernelExpansion {
       }
     }
     weights.conservativeResize(merged.size(), outputs());
+    require_finite(weights);
     return {std::move(merged), std::move(weights)};
   }
 
-  KernelExpansion scaled(double factor) const { return {dictionary_, factor * weights_}; }
+  KernelExpansion scaled(double factor) const {
+    RowMatrix weights = factor * weights_;
+    require_finite(weights);
+    return {dictionary_, std::move(weights)};
+  }
 
   // gradient.row(i) = df_c/dx at x_i for the output c.
   RowMatrix gradient(const ConstRows& points, Index output) const {
@@ -115,6 +120,12 @@ class KernelExpansion {
   }
 
  private:
+  static void require_finite(const RowMatrix& weights) {
+    require(weights.allFinite(),
+            "The weights of the sum or multiple are beyond the range of finite numbers; scale the "
+            "functions down.");
+  }
+
   void require_features(Index features) const {
     require(features == dictionary_.features(), "The points have " + std::to_string(features) +
                                                     " features, but the dictionary's have " +
