@@ -315,6 +315,35 @@ TEST(an_offset_of_the_data_changes_no_bit) {
         a.function().weights() == b.function().weights());
 }
 
+// At the minimum of (1/n) sum_i c_i (f(x_i) - y_i)^2 / 2 + lambda / 2 ||f||^2 on the span of the
+// dictionary, the gradient (1/n) sum_i c_i (f(x_i) - y_i) k(x_i, d) + lambda f(d) is zero at each
+// d.
+TEST(a_refit_is_the_best_function_on_the_dictionary) {
+  Random random(7);
+  const Samples samples = regression(200, random);
+  const Vector c = Vector::NullaryExpr(200, [&] { return random.uniform(0, 2); });
+  const KernelPair kernel = reference::gaussian(0.25);
+  for (const double budget : {0.05, 0.0}) {
+    Polk polk = make_polk(kernel, "squared", 0.5, BudgetSchedule::fixed(budget), 1e-3, 2, 1, true);
+    polk.run(samples.x.topRows(60), samples.y.topRows(60), unweighted, 8, forever);
+    const RowMatrix dictionary = polk.function().dictionary().points();
+    polk.refit(samples.x, samples.y, c);
+    RowMatrix values(200, 1), at_dictionary(dictionary.rows(), 1);
+    polk.predict(samples.x, values);
+    polk.predict(dictionary, at_dictionary);
+    const Table gram = reference::gram(kernel.exact, dictionary, samples.x);
+    for (Index m = 0; m < dictionary.rows(); ++m) {
+      double gradient = 1e-3 * at_dictionary(m, 0);
+      for (Index i = 0; i < 200; ++i) {
+        gradient += c(i) * (values(i, 0) - samples.y(i, 0)) * static_cast<double>(gram(m, i)) / 200;
+      }
+      CHECK_NEAR(gradient, 0.0, 1e-8);  // points below the tolerance of 1e-8 are outside the basis
+    }
+  }
+  Polk hinge = make_polk(kernel, "binary_hinge", 0.5, BudgetSchedule::fixed(0.1), 1e-3, 2, 1);
+  CHECK_THROWS(hinge.refit(samples.x, RowMatrix::Ones(200, 1), unweighted), Error);
+}
+
 TEST(a_run_stops_when_it_is_told_to) {
   Random random(6);
   const Samples samples = regression(40, random);
