@@ -35,8 +35,14 @@ TRACE_COLUMNS = {
     "budget": np.float64,
 }
 
-# Rows that are made dense or shuffled at a time: bounds the memory, and paces the progress bar.
+# Samples that are made dense or shuffled at a time, and numbers in them: bounds the memory, and
+# paces the progress bar.
 _BLOCK = 4096
+_BLOCK_NUMBERS = 1 << 22
+
+
+def _block_rows(X: Any) -> int:
+    return int(np.clip(_BLOCK_NUMBERS // X.shape[1], 1, _BLOCK))
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Training:
     ) -> Iterator[tuple[Array, Array, Array]]:
         """Yield the samples in blocks of whole mini-batches, in random order if asked to."""
         order = None if random is None else random.permutation(len(self))
-        rows = max(1, _BLOCK // batch_size) * batch_size
+        rows = max(1, _block_rows(self.X) // batch_size) * batch_size
         for start in range(0, len(self), rows):
             part = slice(start, start + rows) if order is None else order[start : start + rows]
             X = self.X[part]
@@ -253,9 +259,10 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
         checked = self._validate_samples(X)
         if not sparse.issparse(checked):
             return np.asarray(model.predict(checked))
+        rows = _block_rows(checked)
         blocks = [
-            model.predict(checked[start : start + _BLOCK].toarray())
-            for start in range(0, checked.shape[0], _BLOCK)
+            model.predict(checked[start : start + rows].toarray())
+            for start in range(0, checked.shape[0], rows)
         ]
         return np.concatenate(blocks)
 
