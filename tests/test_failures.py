@@ -131,3 +131,12 @@ def test_a_kernel_that_overflows():
             "not finite|beyond all bounds",
             (ValueError, DivergenceError),
         )
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+@pytest.mark.parametrize("gamma", ["scale", "median", "auto"])
+def test_features_beyond_any_width(gamma, scale):
+    unfitted, fitted = make(POLKRegressor), make(POLKRegressor).fit(X, TARGETS)
+    for model in (unfitted, fitted):
+        model.set_params(kernel="rbf", gamma=gamma)
+        assert_refused(model, lambda m: m.fit(scale * X, TARGETS), f"gamma='{gamma}' .* scale them")

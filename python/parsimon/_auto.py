@@ -22,6 +22,8 @@ Schedule = tuple[str, list[float]]
 # Samples on which eigenvalues and leave-one-out errors are computed.
 _SUBSAMPLE = 500
 _SECOND_LOOK = 1000
+# Constant that is added to the named kernel of a classifier, in units of max k(x, x).
+_INTERCEPT = 0.3
 # Samples below which there are too few to choose anything by their leave-one-out error.
 _ENOUGH = 30
 _CAUTIOUS_RIDGE = 0.1
@@ -82,9 +84,33 @@ class _Data:
         self.X, self._targets = _subsample(training, _SUBSAMPLE)
 
     @cached_property
+    def candidates(self) -> list[kernels.Kernel]:
+        """Return the kernels to choose among; just one unless the width was left open."""
+        estimator = self._estimator
+        if isinstance(estimator.kernel, kernels.Kernel):
+            return [estimator.kernel]
+        named = [estimator._resolve_kernel(gamma) for gamma in self._gammas()]
+        return [self._with_intercept(kernel) for kernel in named] if self._classes else named
+
+    def _gammas(self) -> list[float]:
+        gamma = self._estimator.gamma
+        if not isinstance(gamma, str):
+            return [float(gamma)]
+        if gamma == "median":
+            return [_median_gamma(self.X)]
+        scale = _scale_gamma(self._training.X)
+        if gamma == "auto" and len(self.X) >= _ENOUGH:
+            return [scale * width for width in _WIDTHS]
+        return [scale]
+
+    def _with_intercept(self, kernel: kernels.Kernel) -> kernels.Kernel:
+        """Add a constant, without which the function must be pulled off zero point by point."""
+        largest = float(kernel.diag(self.X).max())
+        return kernel + (_INTERCEPT * largest if largest > 0 else 1.0) * kernels.Constant()
+
+    @cached_property
     def kernel(self) -> kernels.Kernel:
-        candidates = _kernels(self._estimator, self.X)
-        return candidates[0] if len(candidates) == 1 else self.ridge.kernel
+        return self.candidates[0] if len(self.candidates) == 1 else self.ridge.kernel
 
     @cached_property
     def ridge(self) -> _Ridge:
@@ -96,18 +122,18 @@ class _Data:
             low, count = -1, 7
         enough = len(self.X) >= _ENOUGH
         alphas = np.logspace(low, high, count) if enough else np.array([_CAUTIOUS_RIDGE])
-        candidates = _kernels(self._estimator, self.X)
-        fits = [_ridge(kernel, self.X, self._targets, alphas) for kernel in candidates]
+        fits = [_ridge(kernel, self.X, self._targets, alphas) for kernel in self.candidates]
         best = min(range(len(fits)), key=lambda i: fits[i].error)
         # Where there is hardly any noise, the best width still shrinks as samples are added: look
         # again with more of them, at this width and the next narrower one.
-        if fits[best].alpha > _NOISELESS or self._size <= _SUBSAMPLE or len(candidates) == 1:
+        noisy = fits[best].alpha > _NOISELESS * self.candidates[best].diag(self.X).max()
+        if noisy or self._size <= _SUBSAMPLE or len(fits) == 1:
             return fits[best]
         X, targets = _subsample(self._training, _SECOND_LOOK)
-        again = [
-            _ridge(kernel, X, targets, alphas) for kernel in candidates[max(best - 1, 0) : best + 1]
-        ]
-        return min(again, key=lambda fit: fit.error)
+        narrower = self.candidates[max(best - 1, 0) : best + 1]
+        return min(
+            (_ridge(kernel, X, targets, alphas) for kernel in narrower), key=lambda fit: fit.error
+        )
 
     @cached_property
     def largest_self(self) -> float:
@@ -166,31 +192,26 @@ def _subsample(training: Training, size: int) -> tuple[Array, Array]:
     return X.toarray() if sparse.issparse(X) else X, targets
 
 
-def _kernels(estimator: POLK, X: Array) -> list[kernels.Kernel]:
-    """Return the kernels to choose among; just one unless the width was left open."""
-    if isinstance(estimator.kernel, kernels.Kernel):
-        return [estimator.kernel]
-    gamma = estimator.gamma
-    if isinstance(gamma, str):
-        if gamma == "auto" and len(X) < _ENOUGH:
-            gamma = "scale"
-        if gamma == "auto":
-            scale = _scale_gamma(X)
-            return [estimator._resolve_kernel(scale * width) for width in _WIDTHS]
-        rules = {"scale": _scale_gamma, "median": _median_gamma}
-        if gamma not in rules:
-            raise ValueError(
-                f"gamma must be a positive number, 'auto', 'scale' or 'median'; got {gamma!r}."
-            )
-        gamma = rules[gamma](X)
-    return [estimator._resolve_kernel(gamma)]
-
-
-def _scale_gamma(X: Array) -> float:
+def _scale_gamma(X: Any) -> float:
     """Return 1 / (n_features * variance), as scikit-learn does."""
-    size = np.abs(X).max(initial=0.0)
-    variance = (X / size).var() if size > 0 else 0.0
-    return float(1 / (X.shape[1] * variance) / size / size) if variance > 0 else 1.0
+    values = X.data if sparse.issparse(X) else X
+    size = np.abs(values).max(initial=0.0)
+    if size == 0:
+        return 1.0
+    count = X.shape[0] * X.shape[1]
+    scaled = values / size
+    variance = (scaled**2).sum() / count - (scaled.sum() / count) ** 2
+    if not variance > 1e-12:  # differences that are all rounding
+        variance = scaled.var() if not sparse.issparse(X) else 0.0
+    if variance == 0:
+        return 1.0
+    gamma = float(1 / (X.shape[1] * variance) / size / size)
+    if gamma == 0 or not np.isfinite(gamma):
+        raise ValueError(
+            f"The features are of the order of {size:.0e}, where their variance leaves the range "
+            f"of a double: scale them, or give gamma or a kernel."
+        )
+    return gamma
 
 
 def _median_gamma(X: Array) -> float:
@@ -260,6 +281,6 @@ def _budget(estimator: POLK, rate: float, data: _Data) -> Schedule:
 def _epochs(estimator: POLK, size: int) -> int:
     if not isinstance(estimator.epochs, str):
         return int(estimator.epochs)
-    if estimator._refits():
+    if estimator._refits() and estimator.max_model_order is None:
         return 2  # enough to find the dictionary; the weights are then fitted exactly
-    return int(np.clip(np.ceil(20_000 / size), 10, 100)) if size < 1000 else 20
+    return int(np.clip(np.ceil(20_000 / size), 20, 100))
