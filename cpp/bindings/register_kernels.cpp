@@ -169,6 +169,7 @@ void register_kernels(py::module_& module) {
       },
       py::arg("degree"), py::arg("gamma"), py::arg("coef0"));
   module.def("linear", []() -> SharedKernel { return std::make_shared<Linear>(); });
+  module.def("constant", []() -> SharedKernel { return std::make_shared<Constant>(); });
   module.def("function", &function, py::arg("callable"), py::arg("name"),
              py::arg("gradient") = py::none());
 

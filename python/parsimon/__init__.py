@@ -1,6 +1,6 @@
 """Online learning with kernels whose memory stays small."""
 
-from . import datasets, kernels, schedules
+from . import datasets, kernels, plotting, schedules
 from ._build import __version__, build_info, get_cmake_dir, get_include
 from ._core import DivergenceError
 from ._io import load
@@ -21,5 +21,6 @@ __all__ = [
     "kernels",
     "komp",
     "load",
+    "plotting",
     "schedules",
 ]

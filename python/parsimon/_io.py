@@ -104,6 +104,8 @@ def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any
 def _kernel(description: str, given: kernels.Kernel | None) -> kernels.Kernel:
     if given is None:
         return kernels.from_description(description)
+    if not isinstance(given, kernels.Kernel):
+        raise TypeError(f"kernel must be a parsimon.kernels.Kernel; got {given!r}.")
     if "function(" not in description and given.core.describe() != description:
         raise ValueError(
             f"The model in the file has the kernel {description}, but {given!r} was given; only a "

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.utils import Bunch, check_random_state
 
+from ._checks import is_number
 from ._data_sources import ABALONE, BOSTON, LIDAR, MNIST, USPS, Array, PathLike, Source, read
 
 __all__ = [
@@ -106,7 +107,7 @@ def make_multidist(
     for name, (value, minimum) in least.items():
         if not isinstance(value, Integral) or value < minimum:
             raise ValueError(f"{name} must be an integer of at least {minimum}; got {value!r}.")
-    if not np.isfinite(sd) or sd < 0:
+    if not is_number(sd) or sd < 0:
         raise ValueError(f"sd must be a finite number and not negative; got {sd!r}.")
     random = check_random_state(random_state)
     angles = 2 * np.pi * np.arange(n_classes) / n_classes

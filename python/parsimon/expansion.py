@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from . import _core
+from ._checks import is_number
 from .kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -245,8 +246,8 @@ def komp(
     """
     if not isinstance(expansion, KernelExpansion):
         raise TypeError(f"komp compresses a KernelExpansion; got {type(expansion).__name__}.")
-    if not np.isfinite(budget) or budget < 0:
-        raise ValueError(f"The budget must be a finite number and not negative; got {budget}.")
+    if not is_number(budget) or budget < 0:
+        raise ValueError(f"The budget must be a finite number, not negative; got {budget!r}.")
     mask = _protected_mask(protected, expansion.model_order)
     core, removed, error = _core.komp(expansion._core, float(budget), mask.tolist())
     compressed = expansion._derive(core)

@@ -16,6 +16,7 @@ array([[3.        , 2.13533528],
 from ._base import Kernel, Product, Scaled, Sum
 from ._elementary import (
     Cauchy,
+    Constant,
     Function,
     Gaussian,
     Laplacian,
@@ -28,6 +29,7 @@ from ._naming import from_description, from_name
 
 __all__ = [
     "Cauchy",
+    "Constant",
     "Function",
     "Gaussian",
     "Kernel",

@@ -210,6 +210,22 @@ class Linear(Kernel):
         self._make(_core.linear())
 
 
+@dataclass(frozen=True)
+class Constant(Kernel):
+    """Constant kernel, 1 everywhere: added to another kernel, it makes room for an intercept.
+
+    Examples
+    --------
+    >>> from parsimon.kernels import Constant, Gaussian
+    >>> kernel = Gaussian(1.0) + 0.3 * Constant()
+    >>> kernel([[0.0]], [[0.0], [100.0]])
+    array([[1.3, 0.3]])
+    """
+
+    def __post_init__(self) -> None:
+        self._make(_core.constant())
+
+
 @dataclass(frozen=True, repr=False)
 class Function(Kernel):
     """A kernel of your own.

@@ -11,6 +11,7 @@ from parsimon import _core
 from ._base import Kernel, Product, Scaled, Sum, number
 from ._elementary import (
     Cauchy,
+    Constant,
     Gaussian,
     Laplacian,
     Linear,
@@ -77,6 +78,7 @@ _CONSTRUCTORS: dict[str, Any] = {
     "student_t": StudentT,
     "polynomial": Polynomial,
     "linear": Linear,
+    "constant": Constant,
     "sum": lambda *parts: Sum(parts),
     "product": lambda *parts: Product(parts),
     "scale": Scaled,

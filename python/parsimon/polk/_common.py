@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from parsimon import _auto, _core, schedules
 from parsimon._base import StreamEstimator, Training
+from parsimon._checks import is_number
 from parsimon.kernels import Kernel
 
 
@@ -54,7 +57,7 @@ class POLK(StreamEstimator):
     def _check_gamma(self) -> None:
         gamma: Any = self.gamma
         named = isinstance(gamma, str) and gamma in ("auto", "scale", "median")
-        if not named and not (_is_number(gamma) and gamma > 0):
+        if not named and not (is_number(gamma) and gamma > 0):
             raise ValueError(
                 f"gamma must be a positive, finite number, 'auto', 'scale' or 'median'; got "
                 f"{gamma!r}."
@@ -75,6 +78,18 @@ class POLK(StreamEstimator):
         )
         return model, recipe.kernel, recipe.epochs
 
+    def _warn_if_target_is_out_of_reach(self) -> None:
+        super()._warn_if_target_is_out_of_reach()
+        target = self.max_model_order
+        if target is not None and self.model_order_ > 1.1 * target + 1:
+            warnings.warn(
+                f"The model order is {self.model_order_} after {len(self.trace_['loss'])} "
+                f"mini-batches, above the max_model_order of {target} that the budget is still "
+                f"adapting to; train for more epochs.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
     def _refits(self) -> bool:
         """Whether fit ends with an exact fit of the weights."""
         return False
@@ -84,22 +99,14 @@ class POLK(StreamEstimator):
         """Return how many outputs the model has."""
 
 
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        return False
-    try:
-        return bool(np.isfinite(float(value)))
-    except OverflowError:  # an integer beyond all doubles
-        return False
-
-
 def _check_number(name: str, value: Any, *, positive: bool, auto: bool = False) -> None:
     if auto and isinstance(value, str) and value == "auto":
         return
-    if _is_number(value) and (value > 0 or (value == 0 and not positive)):
+    if is_number(value) and (value > 0 or (value == 0 and not positive)):
         return
     wanted = "a positive, finite number" if positive else "a finite number, not negative"
-    raise ValueError(f"{name} must be {wanted}{' or auto' if auto else ''}; got {value!r}.")
+    choice = ", or 'auto'" if auto else ""
+    raise ValueError(f"{name} must be {wanted}{choice}; got {value!r}.")
 
 
 def _check_count(name: str, value: Any, *, auto: bool) -> None:
@@ -110,9 +117,8 @@ def _check_count(name: str, value: Any, *, auto: bool) -> None:
     integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if integer and 1 <= value <= np.iinfo(np.int64).max:
         return
-    raise ValueError(
-        f"{name} must be an integer of at least 1{' or auto' if auto else ''}; got {value!r}."
-    )
+    choice = ", or 'auto'" if auto else ""
+    raise ValueError(f"{name} must be an integer of at least 1{choice}; got {value!r}.")
 
 
 def check_flag(name: str, value: Any) -> None:

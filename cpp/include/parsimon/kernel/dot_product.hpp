@@ -53,6 +53,18 @@ class Linear final : public DotProduct {
   std::string describe() const override { return "linear()"; }
 };
 
+// k(x, y) = 1: added to another kernel it makes room for an intercept. It looks at no point.
+class Constant final : public Kernel {
+ public:
+  Index view_count() const override { return 0; }
+  void check_features(Index) const override {}
+  void make_views(const ConstRows&, const RowVector&, View*) const override {}
+  void block(const View*, const View*, Rows values) const override { values.setOnes(); }
+  void diagonal(const View*, Eigen::Ref<Vector> values) const override { values.setOnes(); }
+  void add_gradient(const View*, const View*, const ConstRows&, Rows) const override {}
+  std::string describe() const override { return "constant()"; }
+};
+
 // k(x, y) = (gamma <x, y> + coef0)^degree
 class Polynomial final : public DotProduct {
  public:

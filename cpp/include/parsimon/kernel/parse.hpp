@@ -52,6 +52,7 @@ class KernelParser {
     if (name == "laplacian") return std::make_shared<Laplacian>(read_bandwidth());
     if (name == "cauchy") return std::make_shared<StudentT>(read_bandwidth());
     if (name == "linear") return std::make_shared<Linear>();
+    if (name == "constant") return std::make_shared<Constant>();
     if (name == "matern" || name == "student_t") {
       Bandwidth bandwidth = read_bandwidth();
       const double parameter = read_next_number();
@@ -65,7 +66,7 @@ class KernelParser {
     }
     throw Error("There is no kernel named '" + name + "' at position " + std::to_string(at_) +
                 " of a kernel expression; known are gaussian, laplacian, matern, cauchy, "
-                "student_t, polynomial, linear, sum, product and scale.");
+                "student_t, polynomial, linear, constant, sum, product and scale.");
   }
 
   KernelPtr read_composite(const std::string& name, int depth) {

@@ -201,7 +201,7 @@ class SparseFunction {
   static constexpr Index kDrifted = Index{1} << 40;
   // Residual along any direction, or relative error of an entry of the diagonal, above which a
   // factor is not this dictionary's. Well above what a factor in use drifts to.
-  static constexpr double kForeign = 1e-5;
+  static constexpr double kForeign = 1e-6;
 
   // Points outside the basis that may be removed stand for election again with every step: the
   // basis has changed since.

@@ -1,0 +1,31 @@
+"""The examples in the docstrings run and print what they say."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import parsimon
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(parsimon.__path__, "parsimon.")
+    if not module.name.startswith(("parsimon._core_", "parsimon._cpu", "parsimon.__main__"))
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_there_are_examples():
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    count = sum(
+        len(test.examples)
+        for name in MODULES
+        for test in finder.find(importlib.import_module(name))
+    )
+    assert count > 50
