@@ -21,6 +21,7 @@ CLASSIFICATION = {
     "three rings": lambda: datasets.make_gaussian_quantiles(
         n_samples=800, n_features=3, n_classes=3, random_state=7
     ),
+    "ball": lambda: datasets.make_hastie_10_2(1000, random_state=7),
     "one in ten": lambda: datasets.make_classification(
         1000, 15, n_informative=6, weights=[0.9], random_state=7
     ),
