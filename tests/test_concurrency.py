@@ -24,6 +24,7 @@ FOREVER = 120
 
 INTERRUPTED = """
     import time
+    from dataclasses import replace
     import numpy as np
     from parsimon import POLKClassifier, POLKRegressor, kernels
     from parsimon.datasets import make_multidist
@@ -49,6 +50,13 @@ INTERRUPTED = """
     class Regressor(Announcing, POLKRegressor):
         __init__ = POLKRegressor.__init__
 
+    class Refitting(Regressor):
+        def _finish_fit(self, model, training):
+            print("learning", flush=True)
+            rows = np.arange(2 * 10**6) % len(training)
+            training = replace(training, X=training.X[rows], targets=training.targets[rows])
+            super()._finish_fit(model, training)
+
     model = {model}
     {prepare}
     model.epochs = 10**6
@@ -72,6 +80,11 @@ INTERRUPTED = """
 CASES = {
     "fit": ("Classifier(random_state=0)", "pass", "model.fit(X, y)"),
     "progress bar": ("Regressor(verbose=1, refit=False)", "pass", "model.fit(X, y)"),
+    "refit": (
+        "Refitting(kernel=kernels.Gaussian(0.1), learning_rate=1.0, budget=1e-3)",
+        "pass",
+        "model.set_params(epochs=1, regularization=1e-6).fit(X[:2000], y[:2000])",
+    ),
     "partial_fit": (
         "Classifier(batch_size=1)",
         "model.partial_fit(X[:100], y[:100], classes=range(5))",

@@ -83,6 +83,16 @@ def test_every_width_can_be_extreme(name, scale):
         assert regression > 0.9
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e-6, 1e6, 1e30])
+def test_the_unit_of_a_kernel_that_is_not_scaled(scale):
+    X, _ = curve()
+    linear = X @ [1.0, -2.0]
+    model = POLKRegressor(kernel="linear", random_state=0).fit(scale * X, linear)
+    assert model.score(scale * X, linear) > 0.999
+    classifier = POLKClassifier(kernel="linear", random_state=0).fit(scale * X, linear > 0)
+    assert classifier.score(scale * X, linear > 0) > 0.95
+
+
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
 def test_the_unit_of_the_targets_changes_nothing(scale):
     X, y = curve()

@@ -89,11 +89,6 @@ Index run(SharedPolk& model, const ConstRows& samples, const ConstRows& targets,
   return taken;
 }
 
-void refit(SharedPolk& model, const ConstRows& samples, const ConstRows& targets,
-           const Eigen::Ref<const Vector>& sample_weights) {
-  model.use([&](Polk& polk) { polk.refit(samples, targets, sample_weights); });
-}
-
 Polk::Refit begin_refit(SharedPolk& model) {
   return model.use([](Polk& polk) { return polk.begin_refit(); });
 }
@@ -156,8 +151,6 @@ void register_polk(py::module_& module) {
            py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"))
       .def("run", &run, py::arg("samples"), py::arg("targets"), py::arg("sample_weights"),
            py::arg("batch_size"))
-      .def("refit", &refit, py::arg("samples"), py::arg("targets"), py::arg("sample_weights"),
-           Unlocked())
       .def("begin_refit", &begin_refit, Unlocked())
       .def("add_to_refit", &add_to_refit, py::arg("refit"), py::arg("samples"), py::arg("targets"),
            py::arg("sample_weights"), Unlocked())

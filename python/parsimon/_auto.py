@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -98,7 +99,7 @@ class _Data:
             return [float(gamma)]
         if gamma == "median":
             return [_median_gamma(self.X)]
-        scale = _scale_gamma(self._training.X)
+        scale = _scale_gamma(self._training)
         if gamma == "auto" and len(self.X) >= _ENOUGH:
             return [scale * width for width in _WIDTHS]
         return [scale]
@@ -192,37 +193,44 @@ def _subsample(training: Training, size: int) -> tuple[Array, Array]:
     return X.toarray() if sparse.issparse(X) else X, targets
 
 
-def _scale_gamma(X: Any) -> float:
+def _scale_gamma(training: Training) -> float:
     """Return 1 / (n_features * variance), as scikit-learn does."""
-    values = X.data if sparse.issparse(X) else X
-    size = np.abs(values).max(initial=0.0)
+
+    def blocks() -> Iterator[Array]:
+        # The same ones for sparse samples, so that these give the same bits.
+        return (X for X, _, _ in training.blocks(1, None))
+
+    size = max(float(np.abs(X).max(initial=0.0)) for X in blocks())
     if size == 0:
         return 1.0
-    count = X.shape[0] * X.shape[1]
-    scaled = values / size
-    variance = (scaled**2).sum() / count - (scaled.sum() / count) ** 2
-    if not variance > 1e-12:  # differences that are all rounding
-        variance = scaled.var() if not sparse.issparse(X) else 0.0
-    if variance == 0:
+    count = len(training) * training.X.shape[1]
+    mean = sum(float((X / size).sum()) for X in blocks()) / count
+    variance = sum(float(((X / size - mean) ** 2).sum()) for X in blocks()) / count
+    return _inverse_square(training.X.shape[1] * variance, size)
+
+
+def _median_gamma(X: Array) -> float:
+    """Return 1 / (2 median^2) of the distances between samples that are not equal."""
+    size = float(np.abs(X).max(initial=0.0)) or 1.0
+    centred = X / size - (X / size).mean(axis=0)
+    norms = (centred**2).sum(axis=1)
+    squared = norms[:, None] + norms - 2 * centred @ centred.T
+    apart = squared[squared > 1e-12 * norms.max(initial=0.0)]
+    return _inverse_square(2 * float(np.median(apart)) if len(apart) else 0.0, size)
+
+
+def _inverse_square(square: float, size: float) -> float:
+    """Return 1 / (square * size^2), or 1 where there is nothing to measure."""
+    # Equal features differ by rounding at most.
+    if square <= np.finfo(float).eps ** 2:
         return 1.0
-    gamma = float(1 / (X.shape[1] * variance) / size / size)
-    if gamma == 0 or not np.isfinite(gamma):
+    gamma = 1 / square / size / size
+    if not 0 < gamma < np.inf:
         raise ValueError(
             f"The features are of the order of {size:.0e}, where their variance leaves the range "
             f"of a double: scale them, or give gamma or a kernel."
         )
     return gamma
-
-
-def _median_gamma(X: Array) -> float:
-    """Return 1 / (2 median^2) of the distances between samples that are not equal."""
-    size = np.abs(X).max(initial=0.0)
-    scaled = X / size if size > 0 else X
-    centred = scaled - scaled.mean(axis=0)
-    norms = (centred**2).sum(axis=1)
-    squared = norms[:, None] + norms - 2 * centred @ centred.T
-    apart = squared[squared > 1e-12 * norms.max(initial=0.0)]
-    return float(1 / (2 * np.median(apart)) / size / size) if len(apart) else 1.0
 
 
 def _ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) -> _Ridge:

@@ -58,11 +58,11 @@ class Training:
         return int(self.X.shape[0])
 
     def blocks(
-        self, batch_size: int, random: np.random.RandomState | None
+        self, batch_size: int, random: np.random.RandomState | None, *, at_once: int = _BLOCK
     ) -> Iterator[tuple[Array, Array, Array]]:
         """Yield the samples in blocks of whole mini-batches, in random order if asked to."""
         order = None if random is None else random.permutation(len(self))
-        rows = max(1, _block_rows(self.X) // batch_size) * batch_size
+        rows = max(1, min(at_once, _block_rows(self.X)) // batch_size) * batch_size
         for start in range(0, len(self), rows):
             part = slice(start, start + rows) if order is None else order[start : start + rows]
             X = self.X[part]

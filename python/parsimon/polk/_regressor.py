@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
@@ -17,6 +16,9 @@ from parsimon._base import Array, Training
 from parsimon.kernels import Kernel
 
 from ._common import POLK, check_flag
+
+# Samples that a refit takes at a time: a fraction of a second with thousands of points.
+_REFIT_ROWS = 256
 
 # Name in the core, and the parameter of a loss that is given without one.
 _LOSSES = {
@@ -187,9 +189,13 @@ epochs, shuffle, average, random_state, verbose
         return self.refit and _regression_loss(self.loss) == "squared"
 
     def _finish_fit(self, model: Any, training: Training) -> None:
-        if self._refits():
-            X = training.X.toarray() if sparse.issparse(training.X) else training.X
-            model.refit(X, training.targets, training.sample_weight)
+        if not self._refits():
+            return
+        refit = model.begin_refit()
+        # In blocks, so that sparse samples stay sparse and Ctrl-C is heard.
+        for X, targets, weight in training.blocks(_REFIT_ROWS, None, at_once=_REFIT_ROWS):
+            model.add_to_refit(refit, X, targets, weight)
+        model.finish_refit(refit)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
