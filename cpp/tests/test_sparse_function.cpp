@@ -245,7 +245,7 @@ TEST(spppots_grid_stays_with_its_dependent_points_and_bounded_weights) {
 
 TEST(fifty_copies_are_one_point) {
   const KernelPair kernel = reference::gaussian(1.0);
-  for (const double budget : {0.0, 1e-3}) {
+  for (const double budget : {0.0, 1e-12, 1e-3}) {
     SparseFunction function(kernel.core, 2, 1, 1);
     const RowMatrix copies = RowMatrix::Constant(50, 2, 0.3);
     add(function, copies, RowMatrix::Ones(50, 1), budget);
