@@ -178,6 +178,9 @@ class POLKClassifier(ClassifierMixin, POLK):
     ) -> POLKClassifier:
         """Learn from one block of a stream, in the order given.
 
+        The first block fixes the settings: hyper-parameters that are changed later have no
+        effect before the next ``fit``.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)

@@ -148,6 +148,9 @@ epochs, shuffle, average, random_state, verbose
     ) -> POLKRegressor:
         """Learn from one block of a stream, in the order given.
 
+        The first block fixes the settings: hyper-parameters that are changed later have no
+        effect before the next ``fit``.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
