@@ -138,7 +138,7 @@ class Product final : public Composite {
       others = weights;
       const View *other_a = a, *other_b = b;
       for (const KernelPtr& other : parts()) {
-        if (other_a != part_a) {
+        if (&other != &part) {
           other->block(other_a, other_b, factor);
           others.array() *= factor.array();
         }
