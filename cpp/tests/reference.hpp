@@ -127,10 +127,22 @@ inline KernelPair mixture() {
           }};
 }
 
+// gaussian + 2 + 3 * matern, with constant kernels, which have no view of the points
+inline KernelPair with_constants() {
+  using Parts = std::vector<parsimon::KernelPtr>;
+  const KernelPair a = gaussian(0.5), b = matern(1, 1.5);
+  const auto constant = std::make_shared<parsimon::Constant>();
+  const auto thrice = std::make_shared<parsimon::Scaled>(3.0, constant);
+  const auto twice = std::make_shared<parsimon::Scaled>(2.0, constant);
+  const auto both = std::make_shared<parsimon::Product>(Parts{thrice, b.core});
+  return {"with constants", std::make_shared<parsimon::Sum>(Parts{a.core, twice, both}),
+          [=](const auto& x, const auto& y) { return a.exact(x, y) + 2 + 3 * b.exact(x, y); }};
+}
+
 // One of each kind, for data of size 1.
 inline std::vector<KernelPair> all_kernels() {
   return {gaussian(0.4), laplacian(0.7),      matern(0.5, 0.5), matern(0.5, 1.5), matern(0.8, 2.5),
-          cauchy(0.3),   polynomial(3, 1, 1), linear(),         mixture()};
+          cauchy(0.3),   polynomial(3, 1, 1), linear(),         mixture(),        with_constants()};
 }
 
 inline Table gram(const RealKernel& kernel, const RowMatrix& a, const RowMatrix& b) {
