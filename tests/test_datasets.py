@@ -1,4 +1,4 @@
-"""Generators and loaders. Nothing here touches the network."""
+"""Loaders. Nothing here touches the network."""
 
 import os
 import subprocess
@@ -9,74 +9,12 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.svm import SVC
 from sklearn.utils import Bunch
 
 from parsimon import datasets
-from parsimon.datasets import make_multidist
 
 REAL_DATA = os.environ.get("PARSIMON_DATA", "")
 USPS_TRAIN = [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644]
-
-
-class TestMultidist:
-    def test_has_the_papers_shape_by_default(self):
-        X, y = make_multidist(random_state=0)
-        assert X.shape == (5000, 2)
-        assert_array_equal(np.unique(y), np.arange(5))
-
-    def test_classes_and_modes_are_equally_likely_and_have_the_given_spread(self):
-        X, y, centers = make_multidist(60000, sd=0.01, random_state=1, return_centers=True)
-        offsets = X[:, None, None] - centers
-        nearest = np.square(offsets).sum(axis=3).reshape(len(X), -1).argmin(axis=1)
-        assert_array_equal(nearest // 3, y)
-        assert_allclose(np.bincount(nearest) / len(X), 1 / 15, atol=0.005)
-        within = X - centers.reshape(-1, 2)[nearest]
-        assert_allclose(within.std(axis=0), 0.01, rtol=0.02)
-
-    def test_centers_scatter_around_the_unit_circle_with_variance_one(self):
-        draws = [make_multidist(0, random_state=s, return_centers=True)[2] for s in range(2000)]
-        centers = np.array(draws)
-        angles = 2 * np.pi * np.arange(5) / 5
-        circle = np.column_stack([np.cos(angles), np.sin(angles)])
-        assert_allclose(centers.mean(axis=(0, 2)), circle, atol=0.06)
-        assert_allclose((centers - circle[:, None]).var(axis=(0, 2)), 1.0, rtol=0.08)
-
-    def test_same_seed_gives_the_same_task_whatever_the_number_of_samples(self):
-        first = make_multidist(10, random_state=3, return_centers=True)
-        second = make_multidist(10, random_state=3, return_centers=True)
-        longer = make_multidist(500, random_state=3, return_centers=True)
-        for left, right in zip(first, second, strict=True):
-            assert_array_equal(left, right)
-        assert_array_equal(first[2], longer[2])
-
-    def test_a_support_vector_machine_finds_the_papers_error_on_an_easy_draw(self):
-        X, y = make_multidist(7500, random_state=0)
-        error = 1 - SVC(gamma=1 / 1.2).fit(X[:5000], y[:5000]).score(X[5000:], y[5000:])
-        assert 0.02 < error < 0.08
-
-    def test_other_sizes(self):
-        X, y, centers = make_multidist(
-            50, n_classes=2, n_modes=1, n_features=4, random_state=0, return_centers=True
-        )
-        assert X.shape == (50, 4)
-        assert centers.shape == (2, 1, 4)
-        assert set(y) == {0, 1}
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"n_samples": -1}, "n_samples must be an integer of at least 0"),
-            ({"n_classes": 0}, "n_classes must be an integer of at least 1"),
-            ({"n_modes": 1.5}, "n_modes must be an integer"),
-            ({"n_features": 1}, "n_features must be an integer of at least 2"),
-            ({"sd": -0.1}, "sd must be a finite number"),
-            ({"sd": np.nan}, "sd must be a finite number"),
-        ],
-    )
-    def test_bad_arguments(self, options, message):
-        with pytest.raises(ValueError, match=message):
-            make_multidist(**options)
 
 
 def write(folder, name, **arrays):
@@ -167,6 +105,57 @@ class TestFiles:
         constant = X.std(axis=0) == 0
         assert_allclose(scaled.std(axis=0), np.where(constant, 0.0, 1.0))
 
+    def test_curry_shots(self, folder):
+        # Of the last five, one each is a season too early or late, and one is too far.
+        distance = np.array([*np.linspace(1, 39, 20), 39.99, 5.0, 6.0, 40.0, 7.0])
+        season = np.array([*np.resize(np.arange(2013, 2020), 21), 2012, 2020, 2015, 2010])
+        write(folder, "curry_shots", dist_ft=distance, season_end_year=season)
+        shots = datasets.load_curry_shots(n_train=15)
+        assert shots.data.shape == (15, 1)
+        assert shots.feature_names == ["distance"]
+        assert_array_equal(shots.bounds, [[0, 40]])
+        both = datasets.load_curry_shots(subset="all", n_train=15, normalize=False, return_X=True)
+        assert_array_equal(np.sort(both[:, 0]), distance[:21])
+        assert not np.array_equal(both[:, 0], distance[:21])
+        assert_array_equal(both[:15] / 40, shots.data)
+        test = datasets.load_curry_shots(subset="test", n_train=15, normalize=False, return_X=True)
+        assert_array_equal(both[15:], test)
+
+    def test_chicago_crimes(self, folder):
+        x = np.random.default_rng(0).normal([-87.6, 41.8], [0.1, 0.05], size=(30, 2))
+        write(folder, "chicago_crimes_2018", x=x)
+
+        def load(subset, **options):
+            load = datasets.load_chicago_crimes
+            return load(subset=subset, n_train=12, n_test=5, return_X=True, **options)
+
+        train, test, both = (load(subset) for subset in ("train", "test", "all"))
+        assert (len(train), len(test), len(both)) == (12, 5, 30)
+        assert_array_equal(np.concatenate([train, test]), both[:17])
+        assert_array_equal(both.min(axis=0), [0, 0])
+        assert_array_equal(both.max(axis=0), [1, 1])
+        raw = load("all", normalize=False)
+        assert_array_equal(np.sort(raw, axis=0), np.sort(x, axis=0))
+        crimes = datasets.load_chicago_crimes(n_train=12, n_test=5)
+        low, high = crimes.bounds.T
+        assert_allclose(low + train * (high - low), raw[:12], rtol=1e-14)
+        assert not np.array_equal(load("train", random_state=1), train)
+        assert crimes.feature_names == ["longitude", "latitude"]
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"subset": "val"}, r'"train", "test" or "all"; got .val.'),
+            ({"n_train": -1}, "n_train must be an integer of at least 0; got -1"),
+            ({"n_test": 2.5}, "n_test must be an integer of at least 0; got 2.5"),
+            ({"n_train": 25}, "exceed the 30 points that there are; together they are 31"),
+        ],
+    )
+    def test_bad_splits(self, folder, options, message):
+        write(folder, "chicago_crimes_2018", x=np.random.default_rng(0).normal(size=(30, 2)))
+        with pytest.raises(ValueError, match=message):
+            datasets.load_chicago_crimes(**{"n_train": 12, "n_test": 6, **options})
+
     def test_missing_array(self, folder):
         write(folder, "lidar", X=np.zeros((3, 1)))
         with pytest.raises(ValueError, match=r"must hold the arrays X, y; it lacks y"):
@@ -207,7 +196,7 @@ class TestOpenML:
 
     @pytest.mark.parametrize("pandas", [True, False])
     def test_mnist_with_and_without_pandas(self, openml, monkeypatch, tmp_path, pandas):
-        monkeypatch.setattr("parsimon._data_sources.find_spec", lambda name: pandas or None)
+        monkeypatch.setattr("parsimon.datasets._sources.find_spec", lambda name: pandas or None)
         images = np.zeros((60002, 4), dtype=np.int64)
         images[-1] = 255
         labels = np.full(60002, "7", dtype=object)
@@ -296,9 +285,10 @@ class TestNeither:
         with pytest.raises(FileNotFoundError, match=r"has no boston\.npz"):
             datasets.load_boston()
 
-    def test_not_at_openml(self, openml):
-        with pytest.raises(FileNotFoundError, match="OpenML does not have it"):
-            datasets.load_lidar()
+    @pytest.mark.parametrize("name", ["lidar", "curry_shots", "chicago_crimes"])
+    def test_not_at_openml(self, openml, name):
+        with pytest.raises(FileNotFoundError, match=rf"OpenML does not .* with {name}\w*\.npz"):
+            getattr(datasets, f"load_{name}")()
         assert not hasattr(openml, "query")
 
 
@@ -306,9 +296,9 @@ class TestNeither:
 class TestRealData:
     @pytest.fixture
     def load(self):
-        def load(name, **options):
-            if not (Path(REAL_DATA) / f"{name}.npz").is_file():
-                pytest.skip(f"PARSIMON_DATA has no {name}.npz")
+        def load(name, *, file=None, **options):
+            if not (Path(REAL_DATA) / f"{file or name}.npz").is_file():
+                pytest.skip(f"PARSIMON_DATA has no {file or name}.npz")
             return getattr(datasets, f"load_{name}")(**options)
 
         return load
@@ -342,6 +332,19 @@ class TestRealData:
         assert X.shape == (221, 1)
         assert (X.min(), X.max()) == (390, 720)
         assert_allclose([y.min(), y.max()], [-0.9496, 0.0269], atol=1e-4)
+
+    def test_curry_shots(self, load):
+        X = load("curry_shots", return_X=True)
+        assert X.shape == (8298, 1)
+        assert load("curry_shots", subset="test").data.shape == (980, 1)
+        assert 0 < X.min() < X.max() < 1
+        # The three-point line is at 22 to 23.75 feet: half of his shots are from behind it.
+        assert 0.45 < (X > 22 / 40).mean() < 0.6
+
+    def test_chicago_crimes(self, load):
+        crimes = load("chicago_crimes", file="chicago_crimes_2018", subset="all")
+        assert crimes.data.shape == (156385, 2)
+        assert_allclose(crimes.bounds, [[-87.934, -87.525], [41.645, 42.023]], atol=1e-3)
 
 
 def test_importing_parsimon_does_not_import_what_is_optional():

@@ -8,6 +8,7 @@ void register_archive(pybind11::module_& module);
 void register_build_info(pybind11::module_& module);
 void register_errors(pybind11::module_& module);
 void register_expansion(pybind11::module_& module);
+void register_intensity(pybind11::module_& module);
 void register_kernels(pybind11::module_& module);
 void register_losses(pybind11::module_& module);
 void register_polk(pybind11::module_& module);

@@ -1,23 +1,34 @@
 """Online learning with kernels whose memory stays small."""
 
-from . import datasets, kernels, plotting, schedules
+from . import datasets, goodness_of_fit, kernels, plotting, schedules
 from ._build import __version__, build_info, get_cmake_dir, get_include
 from ._core import DivergenceError
 from ._io import load
 from .expansion import CompressionReport, KernelExpansion, komp
 from .polk import POLKClassifier, POLKRegressor
+from .spppot import (
+    HybridIntensity,
+    MirrorNewtonIntensity,
+    SPPPOTClassifier,
+    SPPPOTIntensity,
+)
 
 __all__ = [
     "CompressionReport",
     "DivergenceError",
+    "HybridIntensity",
     "KernelExpansion",
+    "MirrorNewtonIntensity",
     "POLKClassifier",
     "POLKRegressor",
+    "SPPPOTClassifier",
+    "SPPPOTIntensity",
     "__version__",
     "build_info",
     "datasets",
     "get_cmake_dir",
     "get_include",
+    "goodness_of_fit",
     "kernels",
     "komp",
     "load",

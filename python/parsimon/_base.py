@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -21,7 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from . import _core, _io
 from ._progress import progress
 from .expansion import KernelExpansion
-from .kernels import Kernel, from_name
+from .kernels import Kernel
 
 Array = NDArray[np.float64]
 Self = TypeVar("Self", bound="StreamEstimator")
@@ -77,8 +77,6 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
 
     # Hyper-parameters that every subclass has; set by its __init__.
     kernel: Kernel | str
-    gamma: float | str
-    batch_size: int
     epochs: int | str
     shuffle: bool
     random_state: Any
@@ -94,6 +92,14 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
 
         When streaming, these are only the first samples of many.
         """
+
+    @abstractmethod
+    def _mini_batch(self) -> int:
+        """Return how many samples make a mini-batch."""
+
+    @abstractmethod
+    def _feed(self, model: Any, training: Training, X: Array, targets: Array, weight: Array) -> int:
+        """Train the core model on one block of these; return how many samples it has taken."""
 
     def _fit(self: Self, training: Training, fitted: dict[str, Any]) -> Self:
         """Train a new model and adopt it; if that fails, the estimator is as it was before."""
@@ -125,7 +131,7 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
         else:
             model = self._model
         # One mini-batch is all or nothing in the core; a failure in a later one undoes the others.
-        before = model.copy() if not first and len(training) > self.batch_size else None
+        before = model.copy() if not first and len(training) > self._mini_batch() else None
         try:
             with progress(
                 len(training), enabled=self.verbose >= 2, description=type(self).__name__
@@ -144,8 +150,8 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
     def _run(
         self, model: Any, training: Training, random: np.random.RandomState | None, bar: Any
     ) -> None:
-        for X, targets, weight in training.blocks(self.batch_size, random):
-            bar.update(model.run(X, targets, weight, self.batch_size))
+        for X, targets, weight in training.blocks(self._mini_batch(), random):
+            bar.update(self._feed(model, training, X, targets, weight))
             bar.set_postfix(model_order=model.model_order)
 
     def _adopt(self, model: Any, fitted: dict[str, Any]) -> None:
@@ -158,7 +164,7 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
             few = "more points than the data need" if side > 0 else "fewer points than they need"
             warnings.warn(
                 f"The model order is {self.model_order_}; the target asks for {few}, so the "
-                f"budget has reached its bound. Choose another max_model_order.",
+                f"budget has reached its bound. Choose another target.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -188,16 +194,6 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
             return np.empty(0)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return np.asarray(weight)
-
-    def _resolve_kernel(self, gamma: float) -> Kernel:
-        if isinstance(self.kernel, Kernel):
-            return self.kernel
-        if isinstance(self.kernel, str):
-            return from_name(self.kernel, gamma=gamma)
-        raise ValueError(
-            f"kernel must be a parsimon.kernels.Kernel or a name such as 'rbf'; got "
-            f"{self.kernel!r}."
-        )
 
     # -- fitted state ----------------------------------------------------------------------------
 
@@ -293,12 +289,16 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
             expected["feature_names_in_"] = lambda value: value.shape == (features,)
         wrong = [name for name, right in expected.items() if not right(fitted[name])]
         wrong += [name for name in fitted if name not in expected]
-        classifies = _core.parse_loss(entries["loss"]).is_classification
-        if wrong or classifies != is_classifier(self):
+        wrong += self._foreign_entries(entries)
+        if wrong:
             raise ValueError(
-                f"The model file does not hold a {type(self).__name__}: its "
-                f"{', '.join(wrong) or 'loss'} cannot be that of such a model."
+                f"The model file does not hold a {type(self).__name__}: its {', '.join(wrong)} "
+                f"cannot be that of such a model."
             )
+
+    def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:  # noqa: ARG002
+        """Name the core's entries that a model of this estimator cannot have."""
+        return []
 
     @abstractmethod
     def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:

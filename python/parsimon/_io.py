@@ -49,8 +49,8 @@ def load(path: str | os.PathLike[str], *, kernel: kernels.Kernel | None = None) 
 
     Returns
     -------
-    estimator : POLKClassifier or POLKRegressor
-        The estimator, fitted.
+    estimator : estimator
+        Of the class that was saved, fitted.
 
     Examples
     --------
@@ -78,12 +78,22 @@ _BROKEN = (KeyError, TypeError, IndexError, AttributeError, OverflowError, Recur
 
 
 def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any:
-    from . import polk
+    from . import polk, spppot
 
-    known = {cls.__name__: cls for cls in (polk.POLKClassifier, polk.POLKRegressor)}
+    known: dict[str, Any] = {
+        cls.__name__: cls
+        for cls in (
+            polk.POLKClassifier,
+            polk.POLKRegressor,
+            spppot.SPPPOTClassifier,
+            *spppot.ALGORITHMS.values(),
+        )
+    }
     kernel = _kernel(entries["kernel"], kernel)
+    algorithm = entries["algorithm"]
+    core = {name: cls._core_model() for name, cls in spppot.ALGORITHMS.items()}
     # The core checks its own entries; what follows may rely on them.
-    model = _core.Polk.from_entries(entries, kernel.core)
+    model = core.get(algorithm, _core.Polk).from_entries(entries, kernel.core)
     if _ESTIMATOR in entries:
         name = entries[_ESTIMATOR]
         if name not in known:
@@ -91,8 +101,14 @@ def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any
                 f"The file holds a {name!r}, which this version of parsimon does not know; it "
                 f"knows {', '.join(known)}."
             )
+        if known[name]._core_model() is not type(model):
+            raise ValueError(
+                f"The file calls itself a {name}, but holds a model of the algorithm {algorithm}."
+            )
         estimator = known[name](**_from_json(entries[_PARAMETERS], kernel))
         fitted = _from_json(entries[_FITTED], kernel)
+    elif algorithm in core:
+        estimator, fitted = spppot.from_core_entries(entries, kernel)
     else:
         estimator, fitted = polk.from_core_entries(entries, kernel)
     estimator._check_parameters()
@@ -135,6 +151,8 @@ def _encode(name: str, value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, (list, tuple)):  # a domain, bandwidths or the cells of a grid
+        return {"sequence": [_encode(name, item) for item in value]}
     raise ValueError(
         f"The model cannot be saved because {name} is {value!r}; a model file keeps numbers, text "
         f"and None."
@@ -155,6 +173,8 @@ def _decode(value: Any, kernel: kernels.Kernel) -> Any:
         return kernel
     if "power_law" in value:
         return PowerLaw(*value["power_law"])
+    if "sequence" in value:
+        return tuple(_decode(item, kernel) for item in value["sequence"])
     dtype = {"text": object if value["object"] else np.str_}.get(value["type"], value["type"])
     if dtype not in (object, np.str_) and np.dtype(dtype).kind not in "biuf":
         raise ValueError(f"The file holds an array of the unknown type {dtype!r}.")

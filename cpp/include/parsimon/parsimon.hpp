@@ -2,8 +2,13 @@
 
 // Everything at once, for programs that embed the core.
 
+#include "parsimon/algorithm/hybrid.hpp"
+#include "parsimon/algorithm/mirror_newton.hpp"
 #include "parsimon/algorithm/polk.hpp"
+#include "parsimon/algorithm/spppot.hpp"
+#include "parsimon/density/quadrature.hpp"
 #include "parsimon/io/archive.hpp"
+#include "parsimon/io/intensity_file.hpp"
 #include "parsimon/io/polk_file.hpp"
 #include "parsimon/kernel/kernels.hpp"
 #include "parsimon/loss/losses.hpp"

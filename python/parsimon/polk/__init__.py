@@ -9,10 +9,11 @@ import numpy as np
 from parsimon.kernels import Kernel
 from parsimon.schedules import PowerLaw
 
+from ._classification import POLKClassification
 from ._classifier import POLKClassifier
 from ._regressor import POLKRegressor
 
-__all__ = ["POLKClassifier", "POLKRegressor", "from_core_entries"]
+__all__ = ["POLKClassification", "POLKClassifier", "POLKRegressor", "from_core_entries"]
 
 
 # More outputs than any model has; those of a file are not allocated before they are believed.
@@ -36,6 +37,10 @@ def from_core_entries(entries: dict[str, Any], kernel: Kernel) -> tuple[Any, dic
     if budget is not None:
         settings[budget] = float(entries["budget.parameters"][0])
     fitted: dict[str, Any] = {"n_features_in_": entries["features"]}
+    if loss == "mirror_logistic":
+        from parsimon.spppot import SPPPOTClassifier
+
+        return SPPPOTClassifier(**settings), {**fitted, "classes_": np.arange(outputs)}
     if loss.startswith(("binary_", "multiclass_")):
         fitted["classes_"] = np.arange(max(2, outputs))
         return POLKClassifier(loss.split("_", 1)[1], **settings), fitted

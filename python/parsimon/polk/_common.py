@@ -6,18 +6,20 @@ import warnings
 from abc import abstractmethod
 from typing import Any
 
-import numpy as np
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 from parsimon import _auto, _core, schedules
-from parsimon._base import StreamEstimator, Training
-from parsimon._checks import is_number
-from parsimon.kernels import Kernel
+from parsimon._base import Array, StreamEstimator, Training
+from parsimon._checks import check_count, check_flag, check_number, check_verbose, is_number
+from parsimon.kernels import Kernel, from_name
 
 
 class POLK(StreamEstimator):
     """What the classifier and the regressor share: settings for the core, chosen or given."""
 
+    gamma: float | str
+    batch_size: int
     learning_rate: float | str
     parsimony: float | str
     budget: float | None
@@ -37,15 +39,16 @@ class POLK(StreamEstimator):
     def _check_parameters(self) -> None:
         """Refuse hyper-parameters that make no sense, before any data are looked at."""
         for name in ("learning_rate", "regularization", "parsimony"):
-            _check_number(name, getattr(self, name), positive=name == "learning_rate", auto=True)
+            check_number(name, getattr(self, name), positive=name == "learning_rate", auto=True)
         if self.budget is not None:
-            _check_number("budget", self.budget, positive=False)
-        for name in ("batch_size", "epochs", "max_model_order"):
-            _check_count(name, getattr(self, name), auto=name == "epochs")
+            check_number("budget", self.budget, positive=False)
+        check_count("batch_size", self.batch_size)
+        check_count("epochs", self.epochs, auto=True)
+        if self.max_model_order is not None:
+            check_count("max_model_order", self.max_model_order)
         for name in ("shuffle", "average"):
             check_flag(name, getattr(self, name))
-        if not isinstance(self.verbose, (int, np.integer, np.bool_)):
-            raise ValueError(f"verbose must be an integer; got {self.verbose!r}.")
+        check_verbose(self.verbose)
         if self.budget is not None and self.max_model_order is not None:
             raise ValueError(
                 "Give a fixed budget or a max_model_order that the budget adapts to, not both."
@@ -90,6 +93,33 @@ class POLK(StreamEstimator):
                 stacklevel=4,
             )
 
+    def _resolve_kernel(self, gamma: float) -> Kernel:
+        if isinstance(self.kernel, Kernel):
+            return self.kernel
+        if isinstance(self.kernel, str):
+            return from_name(self.kernel, gamma=gamma)
+        raise ValueError(
+            f"kernel must be a parsimon.kernels.Kernel or a name such as 'rbf'; got "
+            f"{self.kernel!r}."
+        )
+
+    def _mini_batch(self) -> int:
+        return int(self.batch_size)
+
+    def _feed(
+        self,
+        model: Any,
+        training: Training,  # noqa: ARG002
+        X: Array,
+        targets: Array,
+        weight: Array,
+    ) -> int:
+        return int(model.run(X, targets, weight, self.batch_size))
+
+    def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:
+        classifies = _core.parse_loss(entries["loss"]).is_classification
+        return [] if classifies == is_classifier(self) else ["loss"]
+
     def _refits(self) -> bool:
         """Whether fit ends with an exact fit of the weights."""
         return False
@@ -97,30 +127,3 @@ class POLK(StreamEstimator):
     @abstractmethod
     def _n_outputs(self, training: Training) -> int:
         """Return how many outputs the model has."""
-
-
-def _check_number(name: str, value: Any, *, positive: bool, auto: bool = False) -> None:
-    if auto and isinstance(value, str) and value == "auto":
-        return
-    if is_number(value) and (value > 0 or (value == 0 and not positive)):
-        return
-    wanted = "a positive, finite number" if positive else "a finite number, not negative"
-    choice = ", or 'auto'" if auto else ""
-    raise ValueError(f"{name} must be {wanted}{choice}; got {value!r}.")
-
-
-def _check_count(name: str, value: Any, *, auto: bool) -> None:
-    if (auto and isinstance(value, str) and value == "auto") or (
-        value is None and name == "max_model_order"
-    ):
-        return
-    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if integer and 1 <= value <= np.iinfo(np.int64).max:
-        return
-    choice = ", or 'auto'" if auto else ""
-    raise ValueError(f"{name} must be an integer of at least 1{choice}; got {value!r}.")
-
-
-def check_flag(name: str, value: Any) -> None:
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False; got {value!r}.")

@@ -13,9 +13,10 @@ from sklearn.utils.validation import validate_data
 
 from parsimon import _core, schedules
 from parsimon._base import Array, Training
+from parsimon._checks import check_flag
 from parsimon.kernels import Kernel
 
-from ._common import POLK, check_flag
+from ._common import POLK
 
 # Samples that a refit takes at a time: a fraction of a second with thousands of points.
 _REFIT_ROWS = 256

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "parsimon/algorithm/averaging.hpp"
 #include "parsimon/algorithm/trace.hpp"
 #include "parsimon/loss/loss.hpp"
 #include "parsimon/rkhs/least_squares.hpp"
@@ -52,9 +53,14 @@ class Polk {
   const SparseFunction& function() const { return function_; }
   Index outputs() const { return outputs_; }
   Index features() const { return function_.dictionary().features(); }
+  Index model_order() const { return function_.model_order(); }
   Index samples() const { return samples_; }
   Index batches() const { return batches_; }
   const Trace& trace() const { return trace_; }
+  // 1 if the target of an adaptive budget asks for too many points, -1 if for too few, else 0.
+  int target_out_of_reach() const {
+    return settings_.budget.at_floor() - settings_.budget.at_ceiling();
+  }
 
   // One mini-batch. targets: as the loss wants them; sample_weights: empty, or one non-negative
   // number a sample.
@@ -147,8 +153,6 @@ class Polk {
     require(refit.batches == batches_, "The model has learned since the refit was begun.");
   }
 
-  // Weights of the average: iterate t counts like t^kRecency, so that the beginning is forgotten
-  // whatever the length of the stream (polynomial-decay averaging).
   static constexpr double kRecency = 3;
   // Weights beyond this square to infinity somewhere; no sensible model comes near it.
   static constexpr double kLargestWeight = 1e100;
@@ -212,7 +216,7 @@ class Polk {
     batches_ += 1;
     samples_ += count;
     if (settings_.average) {
-      const double share = (kRecency + 1) / (static_cast<double>(batches_) + kRecency);
+      const double share = average_share(batches_, kRecency);
       auto average = function_.weights().rightCols(outputs_);
       average += share * (function_.function_weights() - average);
     }

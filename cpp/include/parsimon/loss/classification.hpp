@@ -151,6 +151,32 @@ class MulticlassLogisticLoss final : public MulticlassLoss<ProbabilisticLoss> {
   }
 };
 
+// The multi-class logistic loss of positive functions f = exp(z), judged by its pseudo-gradient:
+// the derivative by f, (94) of SPPPOT, taken as a step of z.
+class MirrorLogisticLoss final : public MulticlassLoss<ProbabilisticLoss> {
+ public:
+  void evaluate(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
+                Rows gradient) const override {
+    logistic_.evaluate(positive(predictions), targets, values, gradient);
+  }
+
+  void probabilities(const ConstRows& predictions, Rows out) const override {
+    logistic_.probabilities(positive(predictions), out);
+  }
+
+  std::string describe() const override { return "mirror_logistic"; }
+
+ private:
+  // Below the largest double, with room for a sum of them: probabilities are 0 and 1 long before.
+  static constexpr double kLargestExponent = 600;
+
+  static RowMatrix positive(const ConstRows& predictions) {
+    return predictions.array().min(kLargestExponent).exp();
+  }
+
+  MulticlassLogisticLoss logistic_;
+};
+
 // max(0, 1 - s f) with s = +1 for class 1 and -1 for class 0.
 class BinaryHingeLoss final : public BinaryLoss<ClassificationLoss> {
  public:

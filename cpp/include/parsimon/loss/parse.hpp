@@ -40,6 +40,7 @@ inline LossPtr make_plain_loss(const std::string& name) {
   if (name == "squared") return std::make_shared<SquaredLoss>();
   if (name == "binary_logistic") return std::make_shared<BinaryLogisticLoss>();
   if (name == "multiclass_logistic") return std::make_shared<MulticlassLogisticLoss>();
+  if (name == "mirror_logistic") return std::make_shared<MirrorLogisticLoss>();
   if (name == "binary_hinge") return std::make_shared<BinaryHingeLoss>();
   if (name == "multiclass_hinge") return std::make_shared<MulticlassHingeLoss>();
   return nullptr;
@@ -56,8 +57,8 @@ inline LossPtr parse_loss(const std::string& text) {
   if (loss) return loss;
   throw Error("There is no loss \"" + text +
               "\": use squared, huber(threshold), epsilon_insensitive(tolerance), "
-              "pinball(quantile), binary_logistic, multiclass_logistic, binary_hinge or "
-              "multiclass_hinge.");
+              "pinball(quantile), binary_logistic, multiclass_logistic, mirror_logistic, "
+              "binary_hinge or multiclass_hinge.");
 }
 
 }  // namespace parsimon

@@ -63,17 +63,15 @@ class Newcomers {
     if (dependent == 0) return 0;
     const double squared_error = choose_folded(block_weights, scored, squared_budget);
 
-    const RowMatrix within = split_.dependent_coefficients();
-    const auto all = all_coefficients_.all();
+    // All at once, a row of `moved` for each point of the block: those that stay move nothing.
+    auto moved = moved_.resize(block_weights.rows(), block_weights.cols());
+    moved.setZero();
     for (const Index z : folded_) {
       const Index point = order(independent() + z);
-      const RowVector weight = block_weights.row(point);
-      const Vector on_basis = all.col(point) - coefficients_.all() * within.col(z);
-      basis_weights.noalias() += on_basis * weight;
-      for (Index i = 0; i < independent(); ++i) {
-        block_weights.row(order(i)) += within(i, z) * weight;
-      }
+      moved.row(point) = block_weights.row(point);
     }
+    if (basis_weights.rows() > 0) basis_weights.noalias() += all_coefficients_.all() * moved;
+    if (independent() > 0) move_within(basis_weights, block_weights);
     return squared_error;
   }
 
@@ -88,6 +86,18 @@ class Newcomers {
   const std::vector<Index>& unfolded() const { return unfolded_; }
 
  private:
+  // What dependent points owe to the independent newcomers rather than to the basis.
+  void move_within(Rows basis_weights, Rows block_weights) {
+    const RowMatrix within = split_.dependent_coefficients();
+    RowMatrix of_dependents(within.cols(), block_weights.cols());
+    for (Index z = 0; z < within.cols(); ++z) {
+      of_dependents.row(z) = moved_.row(order(independent() + z));
+    }
+    const RowMatrix onto_newcomers = within * of_dependents;
+    basis_weights.noalias() -= coefficients_.all() * onto_newcomers;
+    for (Index i = 0; i < independent(); ++i) block_weights.row(order(i)) += onto_newcomers.row(i);
+  }
+
   void gather(const ConstRows& schur) {
     const Index count = independent();
     const auto all = all_coefficients_.all();
@@ -126,7 +136,7 @@ class Newcomers {
         continue;
       }
       squared_error = after;
-      moved.noalias() += remainder.col(z) * weights.row(z);
+      moved.noalias() += remainder.row(z).transpose() * weights.row(z);
       folded_.push_back(z);
     }
     return squared_error;
@@ -135,6 +145,7 @@ class Newcomers {
   PivotedRoot split_;
   Vector self_kernel_;
   RowBuffer all_coefficients_;
+  RowBuffer moved_;
   RowBuffer coefficients_;
   RowBuffer schur_;
   GramFactor factor_;

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "parsimon/rkhs/candidates.hpp"
+#include "parsimon/rkhs/dependents.hpp"
 #include "parsimon/rkhs/dictionary.hpp"
 #include "parsimon/rkhs/expansion.hpp"
 #include "parsimon/rkhs/gram_factor.hpp"
@@ -77,43 +79,56 @@ class SparseFunction {
     values.noalias() = batch.kernel_values.all().transpose() * function_weights();
   }
 
-  // f <- KOMP(shrink f + sum_i new_weights(i) k(x_active(i), .), budget). Throws, and changes
-  // nothing, if the kernel does or is not finite at the samples.
+  // f <- KOMP(shrink f + sum_m increments(m) k(d_m, .) + sum_i new_weights(i) k(x_active(i), .),
+  // budget); no increments if there are none. Throws, and changes nothing, if the kernel does or is
+  // not finite at the samples.
   CompressionReport add(const ConstRows& samples, const Batch& batch,
                         const std::vector<Index>& active, const ConstRows& new_weights,
-                        double shrink, double budget) {
-    if (budget == 0) return append_uncompressed(samples, batch, active, new_weights, shrink);
-    start_candidates();
-    for (std::size_t i = 0; i < active.size(); ++i) {
-      add_candidate({false, active[i], dictionary_.next_id() + static_cast<Index>(i)},
-                    batch.views.data(), new_weights.row(static_cast<Index>(i)));
+                        double shrink, double budget,
+                        const ConstRows& increments = RowMatrix(0, 0)) {
+    if (budget == 0) {
+      return append_uncompressed(samples, batch, active, new_weights, shrink, increments);
     }
-    auto cross = compare_candidates(active.size());
+    start_election();
+    const Index old = candidates_.size();
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      candidates_.add({false, active[i], dictionary_.next_id() + static_cast<Index>(i)},
+                      batch.views.data(), new_weights.row(static_cast<Index>(i)));
+    }
+    candidates_.compare(dictionary_, basis_size(), static_cast<Index>(active.size()));
+    require_finite(candidates_.gram().all().sum());
+    auto cross = candidates_.cross().all();
     const auto known = batch.kernel_values.all();
-    const auto first = static_cast<Index>(candidates_.size() - active.size());
     for (std::size_t i = 0; i < active.size(); ++i) {
-      cross.col(first + static_cast<Index>(i)) = known.col(active[i]).head(basis_size());
+      cross.col(old + static_cast<Index>(i)) = known.col(active[i]).head(basis_size());
     }
+    dependents_.refresh(dictionary_, factor_);
     const bool drifted = has_drifted();
     // The kernel may throw above; from here on nothing does.
     if (is_probe_due()) {
       probes_ += 1;
       changes_ = drifted ? kDrifted : 0;
     }
-    function_weights() *= shrink;
-    candidate_weights_.all().topLeftCorner(first, scored_) *= shrink;
-    return settle(samples, batch.views.data(), budget);
+    move(shrink, increments);
+    for (Index i = 0; i < old; ++i) {
+      candidates_.weights().row(i) = weights_.row(candidates_[i].index);
+    }
+    CompressionReport report = settle(samples, batch.views.data(), budget);
+    // The two errors need not be orthogonal: they add up at worst.
+    report.error += dependents_.fold(weights_.all(), scored_, budget - report.error);
+    return report;
   }
 
   // f <- KOMP(f, budget)
   CompressionReport compress(double budget) {
     if (changes_ > 0) refactor();
-    start_candidates();
-    compare_candidates(0);
+    start_election();
+    candidates_.compare(dictionary_, basis_size(), 0);
+    require_finite(candidates_.gram().all().sum());
     CompressionReport report =
         settle(RowMatrix(0, dictionary_.features()), nullptr, budget, stakes(budget));
     // Points that were worth a closer look may be too nearly dependent to build upon.
-    if (!candidates_.empty()) refactor();
+    if (candidates_.size() > 0) refactor();
     return report;
   }
 
@@ -145,6 +160,7 @@ class SparseFunction {
     std::swap(factor_, factor);
     dictionary_.select(order);
     weights_.select(order);
+    dependents_.invalidate();
     changes_ = 0;
   }
 
@@ -174,6 +190,7 @@ class SparseFunction {
   // bit; otherwise it is built anew.
   void restore(Dictionary dictionary, const ConstRows& weights, const FactorState& state) {
     dictionary_ = std::move(dictionary);
+    dependents_.invalidate();
     weights_.resize(weights.rows()) = weights;
     changes_ = state.changes;
     probes_ = state.probes;
@@ -185,13 +202,6 @@ class SparseFunction {
   }
 
  private:
-  // A point that may join the basis: one outside it so far, or a sample.
-  struct Candidate {
-    bool in_dictionary;
-    Index index;
-    Index id;
-  };
-
   static constexpr std::size_t kRefactorBlock = 128;
   // Relative to the function's size, which budgets can be told from rounding.
   static constexpr double kResolution = 1e-7;
@@ -205,47 +215,17 @@ class SparseFunction {
 
   // Points outside the basis that may be removed stand for election again with every step: the
   // basis has changed since.
-  void start_candidates() {
-    candidates_.clear();
-    candidate_weights_.resize(0, weights_.columns());
-    candidate_views_.resize(static_cast<std::size_t>(dictionary_.kernel().view_count()));
-    for (View& view : candidate_views_) view.resize(0, dictionary_.features());
+  void start_election() {
+    candidates_.clear(dictionary_, weights_.columns());
     for (Index i = basis_size(); i < model_order(); ++i) {
       if (dictionary_.is_protected(i)) continue;
-      add_candidate({true, i, dictionary_.id(i)}, dictionary_.views(), weights_.row(i));
+      candidates_.add({true, i, dictionary_.id(i)}, dictionary_.views(), weights_.row(i));
     }
   }
 
-  template <typename Row>
-  void add_candidate(const Candidate& candidate, const View* views,
-                     const Eigen::MatrixBase<Row>& weights) {
-    candidates_.push_back(candidate);
-    for (std::size_t v = 0; v < candidate_views_.size(); ++v) {
-      candidate_views_[v].append(views[v], candidate.index);
-    }
-    const Index row = candidate_weights_.rows();
-    candidate_weights_.resize(row + 1);
-    candidate_weights_.row(row).setZero();
-    candidate_weights_.row(row).head(weights.size()) = weights;
-  }
-
-  // Kernel values of the candidates among each other, and room for those with the basis; only the
-  // last `known` columns of the latter are left for the caller to fill in.
-  RowBuffer::Map compare_candidates(std::size_t known) {
-    const auto count = static_cast<Index>(candidates_.size());
-    const auto fresh = count - static_cast<Index>(known);
-    auto cross = cross_.resize(basis_size(), count);
-    auto gram = gram_.resize(count, count);
-    if (count > 0) {
-      dictionary_.kernel().block(candidate_views_.data(), candidate_views_.data(), gram);
-    }
-    if (fresh > 0 && basis_size() > 0) {
-      RowMatrix values(model_order(), count);
-      dictionary_.kernel().block(dictionary_.views(), candidate_views_.data(), values);
-      cross.leftCols(fresh) = values.topLeftCorner(basis_size(), fresh);
-    }
-    require_finite(gram.sum());
-    return cross;
+  void move(double shrink, const ConstRows& increments) {
+    function_weights() *= shrink;
+    if (increments.rows() > 0) function_weights() += increments;
   }
 
   static void require_finite(double kernel_value) {
@@ -259,8 +239,8 @@ class SparseFunction {
   // not worth the trouble.
   PivotedRoot::Stakes stakes(double budget) const {
     PivotedRoot::Stakes stakes;
-    stakes.weights = candidate_weights_.all().leftCols(scored_).rowwise().norm();
-    const double all = stakes.weights.dot(gram_.all().diagonal().cwiseSqrt());
+    stakes.weights = candidates_.weights().all().leftCols(scored_).rowwise().norm();
+    const double all = stakes.weights.dot(candidates_.gram().all().diagonal().cwiseSqrt());
     if (budget > kResolution * all) stakes.affordable = 0.1 * budget;
     stakes.finest = Newcomers::kFinest;
     return stakes;
@@ -270,9 +250,9 @@ class SparseFunction {
   CompressionReport settle(const ConstRows& samples, const View* sample_views, double budget,
                            const PivotedRoot::Stakes& stakes = {}) {
     const Index known = basis_size();
-    newcomers_.factorise(factor_, cross_.all(), gram_.all(), stakes);
-    double squared_error = newcomers_.fold(weights_.all().topRows(known), candidate_weights_.all(),
-                                           scored_, budget * budget);
+    newcomers_.factorise(factor_, candidates_.cross().all(), candidates_.gram().all(), stakes);
+    double squared_error = newcomers_.fold(weights_.all().topRows(known),
+                                           candidates_.weights().all(), scored_, budget * budget);
     merge_duplicates(samples);
     CompressionReport report;
     const Index independent = newcomers_.independent();
@@ -287,7 +267,7 @@ class SparseFunction {
       is_protected[static_cast<std::size_t>(i)] = dictionary_.is_protected(i);
     }
     for (Index i = 0; i < independent; ++i) {
-      joint.row(known + i) = candidate_weights_.row(newcomers_.order(i));
+      joint.row(known + i) = candidates_.weights().row(newcomers_.order(i));
     }
     squared_error = komp_.run(factor_, newcomers_, joint_weights_, is_protected, scored_,
                               budget * budget, squared_error);
@@ -315,7 +295,7 @@ class SparseFunction {
     for (const Index z : unfolded) {
       const Index position = newcomers_.independent() + z;
       const RowVector copy = point(position);
-      const auto weight = candidate_weights_.row(newcomers_.order(position));
+      const auto weight = candidates_.weights().row(newcomers_.order(position));
       Index known = 0;
       while (known < basis_size() && dictionary_.points().row(known) != copy) ++known;
       const auto keeper =
@@ -323,7 +303,7 @@ class SparseFunction {
       if (known < basis_size()) {
         weights_.row(known) += weight;
       } else if (keeper != keepers.end()) {
-        candidate_weights_.row(newcomers_.order(*keeper)) += weight;
+        candidates_.weights().row(newcomers_.order(*keeper)) += weight;
       } else {
         keepers.push_back(position);
         continue;
@@ -333,9 +313,7 @@ class SparseFunction {
   }
 
   // The i-th candidate in the order of the newcomers: the independent ones first.
-  const Candidate& candidate(Index i) const {
-    return candidates_[static_cast<std::size_t>(newcomers_.order(i))];
-  }
+  const Candidate& candidate(Index i) const { return candidates_[newcomers_.order(i)]; }
 
   // Makes the dictionary, the weights and the factor those of the survivors.
   void adopt(Index known, const ConstRows& samples, const View* sample_views) {
@@ -367,9 +345,14 @@ class SparseFunction {
     for (const Index z : newcomers_.unfolded()) {
       const Index i = newcomers_.independent() + z;
       place(candidate(i));
-      joint_weights_.append(candidate_weights_.row(newcomers_.order(i)));
+      joint_weights_.append(candidates_.weights().row(newcomers_.order(i)));
     }
-    changes_ += static_cast<Index>(komp_.removed().size()) + model_order() - known;
+    const std::vector<Index>& removed = komp_.removed();
+    const auto changed = std::count_if(removed.begin(), removed.end(),
+                                       [&](Index position) { return position < known; }) +
+                         static_cast<Index>(komp_.surviving_newcomers().size());
+    if (changed > 0) dependents_.invalidate();
+    changes_ += changed;
     dictionary_.select(order);
     std::swap(weights_, joint_weights_);
   }
@@ -378,7 +361,7 @@ class SparseFunction {
     const auto& alive = komp_.surviving_newcomers();
     if (alive.empty()) return;
     const auto all = newcomers_.coefficients().all();
-    auto coefficients = cross_.resize(basis_size(), static_cast<Index>(alive.size()));
+    auto coefficients = candidates_.cross().resize(basis_size(), static_cast<Index>(alive.size()));
     for (std::size_t i = 0; i < alive.size(); ++i) {
       coefficients.col(static_cast<Index>(i)) = all.col(alive[i]);
     }
@@ -389,11 +372,12 @@ class SparseFunction {
   // exactly in the dictionary already is added to its weight.
   CompressionReport append_uncompressed(const ConstRows& samples, const Batch& batch,
                                         const std::vector<Index>& active,
-                                        const ConstRows& new_weights, double shrink) {
+                                        const ConstRows& new_weights, double shrink,
+                                        const ConstRows& increments) {
     Vector self_kernel(samples.rows());
     dictionary_.kernel().diagonal(batch.views.data(), self_kernel);
     for (const Index i : active) require_finite(self_kernel(i));
-    function_weights() *= shrink;
+    move(shrink, increments);
     CompressionReport report;
     for (std::size_t i = 0; i < active.size(); ++i) {
       const auto sample = samples.row(active[i]);
@@ -419,8 +403,8 @@ class SparseFunction {
     const std::vector<View> basis = dictionary_.views_of(order);
     const std::vector<View> block = dictionary_.views_of(members);
     const auto count = static_cast<Index>(members.size());
-    auto cross = cross_.resize(factor.size(), count);
-    auto gram = gram_.resize(count, count);
+    auto cross = candidates_.cross().resize(factor.size(), count);
+    auto gram = candidates_.gram().resize(count, count);
     if (factor.size() > 0) dictionary_.kernel().block(basis.data(), block.data(), cross);
     dictionary_.kernel().block(block.data(), block.data(), gram);
     newcomers_.factorise(factor, cross, gram);
@@ -473,12 +457,9 @@ class SparseFunction {
   Index changes_ = 0;
   Index probes_ = 0;
 
-  std::vector<Candidate> candidates_;
-  std::vector<View> candidate_views_;
-  RowBuffer candidate_weights_;
+  Dependents dependents_;
+  Candidates candidates_;
   RowBuffer joint_weights_;
-  RowBuffer cross_;
-  RowBuffer gram_;
   Newcomers newcomers_;
   Komp komp_;
 };

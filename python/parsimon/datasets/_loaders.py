@@ -1,19 +1,4 @@
-"""Data sets of the papers: generators, and loaders for real data.
-
-A loader first looks for ``<name>.npz`` in the folder that the environment variable
-``PARSIMON_DATA`` names. If it is not there, the data are fetched from OpenML, where OpenML has
-them, and kept in scikit-learn's cache (``data_home``).
-
-==========  =======================================================  ==========================
-loader      arrays in the file                                       OpenML
-==========  =======================================================  ==========================
-mnist       X_train, y_train, X_test, y_test; pixels 0 to 255        data_id=554
-usps        X_train, y_train, X_test, y_test; pixels -1 to 1         data_id=41082
-abalone     X (sex one-hot as M, F, I; then 7 measures), y (rings)   data_id=183
-boston      X (13 columns), y (medv)                                 data_id=531
-lidar       X (range), y (logratio)                                  no
-==========  =======================================================  ==========================
-"""
+"""Real data: what the files hold, brought into scikit-learn's shape."""
 
 from __future__ import annotations
 
@@ -25,99 +10,21 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.utils import Bunch, check_random_state
 
-from ._checks import is_number
-from ._data_sources import ABALONE, BOSTON, LIDAR, MNIST, USPS, Array, PathLike, Source, read
-
-__all__ = [
-    "load_abalone",
-    "load_boston",
-    "load_lidar",
-    "load_mnist",
-    "load_usps",
-    "make_multidist",
-]
+from ._sources import (
+    ABALONE,
+    BOSTON,
+    CHICAGO_CRIMES,
+    CURRY_SHOTS,
+    LIDAR,
+    MNIST,
+    USPS,
+    Array,
+    PathLike,
+    Source,
+    read,
+)
 
 Subset = Literal["train", "test", "all"]
-
-
-def make_multidist(
-    n_samples: int = 5000,
-    *,
-    n_classes: int = 5,
-    n_modes: int = 3,
-    sd: float = 0.2,
-    n_features: int = 2,
-    random_state: Any = None,
-    return_centers: bool = False,
-) -> Any:
-    """Draw the classification task "multidist" of the POLK paper.
-
-    Each class is an equally weighted mixture of Gaussians. The means of its modes are themselves
-    drawn from a Gaussian of standard deviation 1 around a point of the class, and these points are
-    equally spaced on the unit circle (in the first two features).
-
-    The means are drawn first: the same `random_state` gives the same task for any `n_samples`. To
-    get training and test data, draw both at once and split.
-
-    Parameters
-    ----------
-    n_samples : int, default=5000
-        Number of samples.
-    n_classes : int, default=5
-        Number of classes, equally likely.
-    n_modes : int, default=3
-        Number of Gaussians in each class.
-    sd : float, default=0.2
-        Standard deviation of each Gaussian. The paper prints 0.2 as the variance, but its error
-        rates are those of a standard deviation of 0.2.
-    n_features : int, default=2
-        Number of features, at least 2.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the means and of the samples.
-    return_centers : bool, default=False
-        Whether to return the means as well.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, n_features)
-        The samples.
-    y : ndarray of shape (n_samples,)
-        The class of each, from 0 on.
-    centers : ndarray of shape (n_classes, n_modes, n_features)
-        The means; only if `return_centers` is true.
-
-    References
-    ----------
-    .. [1] A. Koppel, G. Warnell, E. Stump and A. Ribeiro, "Parsimonious Online Learning with
-       Kernels via Sparse Projections in Function Space", JMLR 20 (2019), section 5.
-
-    Examples
-    --------
-    >>> from parsimon.datasets import make_multidist
-    >>> X, y, centers = make_multidist(1000, random_state=0, return_centers=True)
-    >>> X.shape, centers.shape, sorted(set(y.tolist()))
-    ((1000, 2), (5, 3, 2), [0, 1, 2, 3, 4])
-    """
-    least: dict[str, tuple[Any, int]] = {
-        "n_samples": (n_samples, 0),
-        "n_classes": (n_classes, 1),
-        "n_modes": (n_modes, 1),
-        "n_features": (n_features, 2),
-    }
-    for name, (value, minimum) in least.items():
-        if not isinstance(value, Integral) or value < minimum:
-            raise ValueError(f"{name} must be an integer of at least {minimum}; got {value!r}.")
-    if not is_number(sd) or sd < 0:
-        raise ValueError(f"sd must be a finite number and not negative; got {sd!r}.")
-    random = check_random_state(random_state)
-    angles = 2 * np.pi * np.arange(n_classes) / n_classes
-    origins = np.zeros((n_classes, 1, n_features))
-    origins[:, 0, 0], origins[:, 0, 1] = np.cos(angles), np.sin(angles)
-    centers = origins + random.normal(size=(n_classes, n_modes, n_features))
-    y = random.randint(n_classes, size=n_samples)
-    modes = random.randint(n_modes, size=n_samples)
-    X = centers[y, modes] + sd * random.normal(size=(n_samples, n_features))
-    return (X, y, centers) if return_centers else (X, y)
 
 
 def load_mnist(
@@ -259,6 +166,88 @@ def load_lidar(*, standardize: bool = False, return_X_y: bool = False) -> Any:
     return _table(read(LIDAR, None), LIDAR, standardize, return_X_y)
 
 
+def load_curry_shots(
+    *,
+    subset: Subset = "train",
+    n_train: int = 8298,
+    normalize: bool = True,
+    random_state: Any = 0,
+    return_X: bool = False,
+) -> Any:
+    """Load the distances from which Stephen Curry shot: 9,278 points on a line.
+
+    These are his attempts from less than 40 feet in the seasons that ended in 2013 to 2019. OpenML
+    does not have these data: ``PARSIMON_DATA`` must name a folder that does.
+
+    Parameters
+    ----------
+    subset : {"train", "test", "all"}, default="train"
+        Which points, in random order; "all" has those for training first.
+    n_train : int, default=8298
+        Number of points to train, as in the SPPPOT paper; the others are to test.
+    normalize : bool, default=True
+        Whether to divide by 40 feet, so that the distances are between 0 and 1.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the split. Calls with the same int split in the same way; with None or an instance,
+        each call splits anew, and training and test points from two calls overlap.
+    return_X : bool, default=False
+        Whether to return ``data`` instead of a Bunch.
+
+    Returns
+    -------
+    shots : Bunch
+        With ``data`` of shape (n_samples, 1), ``bounds`` (of shape (1, 2): what becomes 0 and 1),
+        ``feature_names`` and ``DESCR``.
+    """
+    arrays = read(CURRY_SHOTS, None)
+    season = arrays["season_end_year"]
+    distance = np.asarray(arrays["dist_ft"], dtype=np.float64)
+    x = distance[(season >= 2013) & (season <= 2019) & (distance < 40), None]
+    x = _split(x, subset, n_train, None, random_state)
+    return _points(x, np.array([[0.0, 40.0]]), CURRY_SHOTS, normalize, return_X)
+
+
+def load_chicago_crimes(
+    *,
+    subset: Subset = "train",
+    n_train: int = 10000,
+    n_test: int = 2000,
+    normalize: bool = True,
+    random_state: Any = 0,
+    return_X: bool = False,
+) -> Any:
+    """Load the places of 156,385 crimes in Chicago in 2018: points in the plane.
+
+    Places are given by block, so many points coincide. OpenML does not have these data:
+    ``PARSIMON_DATA`` must name a folder that does.
+
+    Parameters
+    ----------
+    subset : {"train", "test", "all"}, default="train"
+        Which points, in random order; "all" has those for training first, then those to test, then
+        the rest.
+    n_train, n_test : int, default=10000 and 2000
+        Number of points to train and to test, as in the SPPPOT paper.
+    normalize : bool, default=True
+        Whether to map the smallest rectangle around all 156,385 points to the unit square.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the split. Calls with the same int split in the same way; with None or an instance,
+        each call splits anew, and training and test points from two calls overlap.
+    return_X : bool, default=False
+        Whether to return ``data`` instead of a Bunch.
+
+    Returns
+    -------
+    crimes : Bunch
+        With ``data`` of shape (n_samples, 2), ``bounds`` (of shape (2, 2): what becomes 0 and 1 on
+        each axis), ``feature_names`` and ``DESCR``.
+    """
+    x = np.asarray(read(CHICAGO_CRIMES, None)["x"], dtype=np.float64)
+    bounds = np.column_stack([x.min(axis=0), x.max(axis=0)])
+    x = _split(x, subset, n_train, n_test, random_state)
+    return _points(x, bounds, CHICAGO_CRIMES, normalize, return_X)
+
+
 def _digits(
     arrays: Mapping[str, Array],
     source: Source,
@@ -268,8 +257,7 @@ def _digits(
     dtype: DTypeLike,
     return_X_y: bool,
 ) -> Any:
-    if subset not in ("train", "test", "all"):
-        raise ValueError(f'subset must be "train", "test" or "all"; got {subset!r}.')
+    _check_subset(subset)
     parts = ("train", "test") if subset == "all" else (subset,)
     X = np.concatenate([arrays[f"X_{part}"] for part in parts]).astype(dtype)
     X = X.reshape(len(X), -1)
@@ -289,6 +277,42 @@ def _table(arrays: Mapping[str, Array], source: Source, standardize: bool, retur
         spread = X.std(axis=0)
         X = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     return _result(X, y, source, return_X_y)
+
+
+def _split(x: Array, subset: Subset, n_train: int, n_test: int | None, random_state: Any) -> Array:
+    """Shuffle the points and take a part; without `n_test`, what is not for training is to test."""
+    _check_subset(subset)
+    counts: dict[str, Any] = {"n_train": n_train, "n_test": 0 if n_test is None else n_test}
+    for name, count in counts.items():
+        if not isinstance(count, Integral) or count < 0:
+            raise ValueError(f"{name} must be an integer of at least 0; got {count!r}.")
+    end = sum(counts.values())
+    if end > len(x):
+        raise ValueError(
+            f"n_train and n_test must not exceed the {len(x)} points that there are; together they "
+            f"are {end}."
+        )
+    ranges = {
+        "train": slice(n_train),
+        "test": slice(n_train, None if n_test is None else end),
+        "all": slice(None),
+    }
+    order = check_random_state(random_state).permutation(len(x))
+    return np.asarray(x[order[ranges[subset]]])
+
+
+def _check_subset(subset: Subset) -> None:
+    if subset not in ("train", "test", "all"):
+        raise ValueError(f'subset must be "train", "test" or "all"; got {subset!r}.')
+
+
+def _points(x: Array, bounds: Array, source: Source, normalize: bool, return_X: bool) -> Any:
+    if normalize:
+        x = (x - bounds[:, 0]) / (bounds[:, 1] - bounds[:, 0])
+    if return_X:
+        return x
+    names = list(source.feature_names)
+    return Bunch(data=x, bounds=bounds, feature_names=names, DESCR=source.description)
 
 
 def _result(X: Array, y: Array, source: Source, return_X_y: bool) -> Any:

@@ -181,3 +181,15 @@ LIDAR = Source(
     description="LIDAR (D. Ruppert, M. P. Wand and R. J. Carroll, 2003; R package SemiPar).",
     feature_names=("range",),
 )
+CURRY_SHOTS = Source(
+    name="curry_shots",
+    arrays=("dist_ft", "season_end_year"),
+    description="Stephen Curry's field-goal attempts in NBA regular seasons (NBA shot charts).",
+    feature_names=("distance",),
+)
+CHICAGO_CRIMES = Source(
+    name="chicago_crimes_2018",
+    arrays=("x",),
+    description="Crimes in Chicago, January to August 2018 (City of Chicago data portal).",
+    feature_names=("longitude", "latitude"),
+)

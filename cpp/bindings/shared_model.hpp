@@ -1,0 +1,151 @@
+#pragma once
+
+#include <pybind11/eigen.h>
+#include <pybind11/pybind11.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <parsimon/io/function_file.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "archive_conversion.hpp"
+
+namespace parsimon::bindings {
+
+namespace py = pybind11;
+
+using Unlocked = py::call_guard<py::gil_scoped_release>;
+using Schedule = std::pair<std::string, std::vector<double>>;
+
+inline BudgetSchedule make_budget(const Schedule& schedule) {
+  const auto& [name, parameters] = schedule;
+  if (name == "hold_model_order" && parameters.size() == 2) {
+    return BudgetSchedule::hold_model_order(parameters[0], parameters[1]);
+  }
+  return BudgetSchedule::restore(name, parameters);
+}
+
+inline StepSchedule make_step(const Schedule& schedule) {
+  return StepSchedule::restore(schedule.first, schedule.second);
+}
+
+// A model that several threads may use at once: each mini-batch and each evaluation is one
+// uninterrupted access. The lock is only ever waited for without the GIL, which a kernel written
+// in Python needs while the lock is held.
+template <class Model>
+class Shared {
+ public:
+  explicit Shared(Model model) : model_(std::move(model)) {}
+  Shared(const Shared& other) : model_(other.snapshot()) {}
+  Shared& operator=(const Shared&) = delete;
+  ~Shared() = default;
+
+  template <typename Use>
+  auto use(Use&& access) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return access(model_);
+  }
+
+  template <typename Use>
+  auto use(Use&& access) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return access(model_);
+  }
+
+  Model snapshot() const {
+    return use([](const Model& model) { return model; });
+  }
+
+  void become(const Shared& other) {
+    Model state = other.snapshot();
+    use([&](Model& model) { model = std::move(state); });
+  }
+
+  // Calls train(model, keep_going) without the GIL. Returns what it returns: how many samples were
+  // taken, fewer than given after Ctrl-C, which is then raised.
+  template <typename Train>
+  Index run(Train&& train) {
+    Index taken = 0;
+    {
+      const py::gil_scoped_release unlocked;
+      std::unique_lock<std::mutex> lock(mutex_);
+      auto last_look = std::chrono::steady_clock::now();
+      const auto keep_going = [&] {
+        // Others get their turn between mini-batches.
+        lock.unlock();
+        const bool go_on = !interrupted(last_look);
+        lock.lock();
+        return go_on;
+      };
+      taken = train(model_, keep_going);
+    }
+    if (PyErr_Occurred()) throw py::error_already_set();
+    return taken;
+  }
+
+ private:
+  static bool interrupted(std::chrono::steady_clock::time_point& last_look) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_look < std::chrono::milliseconds(50)) return false;
+    last_look = now;
+    const py::gil_scoped_acquire locked;
+    return PyErr_CheckSignals() != 0;
+  }
+
+  mutable std::mutex mutex_;
+  Model model_;
+};
+
+// A getter that asks the model without the GIL.
+template <class Model, typename Get>
+auto reading(Get get) {
+  return [get](const Shared<Model>& model) {
+    const py::gil_scoped_release unlocked;
+    return model.use(get);
+  };
+}
+
+// What the models of all algorithms answer. `dictionary(model)` returns the model's dictionary.
+template <class Model, typename GetDictionary>
+void register_answers(py::class_<Shared<Model>>& cls, GetDictionary dictionary) {
+  cls.def(
+         "copy", [](const Shared<Model>& model) { return std::make_unique<Shared<Model>>(model); },
+         Unlocked())
+      .def("become", &Shared<Model>::become, py::arg("other"), Unlocked())
+      .def_property_readonly("expansion",
+                             reading<Model>([](const Model& m) { return m.expansion(); }))
+      .def_property_readonly("model_order",
+                             reading<Model>([](const Model& m) { return m.model_order(); }))
+      .def_property_readonly("samples", reading<Model>([](const Model& m) { return m.samples(); }))
+      .def_property_readonly("batches", reading<Model>([](const Model& m) { return m.batches(); }))
+      .def_property_readonly("dictionary", reading<Model>([dictionary](const Model& m) {
+                               return RowMatrix(dictionary(m).points());
+                             }))
+      .def_property_readonly("weights",
+                             reading<Model>([](const Model& m) { return m.prediction_weights(); }))
+      .def_property_readonly(
+          "trace", reading<Model>([](const Model& m) { return detail::trace_matrix(m.trace()); }))
+      .def_property_readonly("target_out_of_reach",
+                             reading<Model>([](const Model& m) { return m.target_out_of_reach(); }))
+      .def("to_entries", [](const Shared<Model>& model) {
+        return to_dict(
+            reading<Model>([](const Model& m) { return to_archive(m); })(model));
+      });
+}
+
+// from_entries(entries, kernel), by a function that reads an archive.
+template <class Model, typename FromArchive>
+void register_reader(py::class_<Shared<Model>>& cls, FromArchive from_archive) {
+  cls.def_static(
+      "from_entries",
+      [from_archive](const py::dict& entries, std::shared_ptr<Kernel> kernel) {
+        return std::make_unique<Shared<Model>>(
+            from_archive(to_archive(entries), std::move(kernel)));
+      },
+      py::arg("entries"), py::arg("kernel") = nullptr);
+}
+
+}  // namespace parsimon::bindings

@@ -1,0 +1,150 @@
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "parsimon/algorithm/mirror_newton.hpp"
+#include "parsimon/algorithm/spppot.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// When a model order counts as stable: it has stayed within a band of width
+// max(2, 2 % of its upper end) for `patience` mini-batches in a row, or there have been `cap` of
+// them. A plain value.
+struct OrderWatch {
+  Index patience = 300;
+  Index cap = 3000;
+  Index low = 0;  // the band so far
+  Index high = 0;
+  Index inside = 0;  // mini-batches within it
+  Index seen = 0;
+
+  void observe(Index model_order) {
+    seen += 1;
+    const Index new_low = std::min(low, model_order);
+    const Index new_high = std::max(high, model_order);
+    const bool within = static_cast<double>(new_high - new_low) <=
+                        std::max(2.0, 0.02 * static_cast<double>(new_high));
+    if (inside > 0 && within) {
+      low = new_low;
+      high = new_high;
+      inside += 1;
+    } else {
+      low = high = model_order;
+      inside = 1;
+    }
+  }
+
+  bool is_stable() const { return inside >= patience || seen >= cap; }
+};
+
+// First Algorithm 1, which finds the dictionary, until its model order is stable; then Algorithm 3
+// on that dictionary, from the density found (Algorithm 4, SPPPOT).
+//
+// The second phase integrates on more nodes than the dictionary has points: a direction that
+// vanished on every node would cost nothing, and the loss would have no minimum.
+// If a step throws, the model is as it was before that mini-batch or sample. Not thread safe.
+class Hybrid {
+ public:
+  using Phase = std::variant<Spppot, MirrorNewton>;
+
+  Hybrid(Spppot first, MirrorNewtonSettings second, OrderWatch watch)
+      : phase_(std::move(first)), second_(std::move(second)), watch_(watch) {
+    require(watch.patience > 0 && watch.cap > 0,
+            "The first phase needs a patience and a cap of at least one mini-batch.");
+    require(std::get<Spppot>(phase_).settings().mirror.is_positive(),
+            "The second phase is mirror descent with the KL map; so must be the first.");
+  }
+
+  // A model that is read back.
+  Hybrid(Phase phase, MirrorNewtonSettings second, OrderWatch watch)
+      : phase_(std::move(phase)), second_(std::move(second)), watch_(watch) {}
+
+  const Phase& phase() const { return phase_; }
+  bool in_second_phase() const { return std::holds_alternative<MirrorNewton>(phase_); }
+  const MirrorNewtonSettings& second_settings() const { return second_; }
+  const OrderWatch& watch() const { return watch_; }
+
+  template <typename KeepGoing>
+  Index run(const ConstRows& samples, Index batch_size, KeepGoing&& keep_going) {
+    require(batch_size > 0, "The batch size must be positive.");
+    domain().check(samples);
+    Index start = 0;
+    while (start < samples.rows() && !in_second_phase() && keep_going()) {
+      const Index count = std::min(batch_size, samples.rows() - start);
+      watch_.observe(std::get<Spppot>(phase_).step(samples.middleRows(start, count)).model_order);
+      start += count;
+      if (watch_.is_stable()) begin_second_phase();
+    }
+    if (start == samples.rows() || !in_second_phase()) return start;
+    const Index rest = samples.rows() - start;
+    return start + std::get<MirrorNewton>(phase_).run(samples.bottomRows(rest), batch_size,
+                                                      std::forward<KeepGoing>(keep_going));
+  }
+
+  // What the model of the current phase answers.
+  template <typename Question>
+  decltype(auto) ask(Question&& question) const {
+    return std::visit(std::forward<Question>(question), phase_);
+  }
+
+  const Box& domain() const {
+    return ask([](const auto& model) -> const Box& { return model.domain(); });
+  }
+  const Quadrature& quadrature() const {
+    return ask([](const auto& model) -> const Quadrature& { return model.quadrature(); });
+  }
+  const Dictionary& dictionary() const {
+    return ask([](const auto& model) -> const Dictionary& { return model.dictionary(); });
+  }
+  Index features() const { return domain().features(); }
+  Index model_order() const {
+    return ask([](const auto& model) { return model.model_order(); });
+  }
+  Index samples() const {
+    return ask([](const auto& model) { return model.samples(); });
+  }
+  Index batches() const {
+    return ask([](const auto& model) { return model.batches(); });
+  }
+  const Trace& trace() const {
+    return ask([](const auto& model) -> const Trace& { return model.trace(); });
+  }
+  int target_out_of_reach() const {
+    return ask([](const auto& model) { return model.target_out_of_reach(); });
+  }
+  KernelExpansion expansion() const {
+    return ask([](const auto& model) { return model.expansion(); });
+  }
+  RowMatrix prediction_weights() const {
+    return ask([](const auto& model) { return model.prediction_weights(); });
+  }
+  RowMatrix nodes() const {
+    return ask([](const auto& model) { return RowMatrix(model.nodes()); });
+  }
+  void log_density(const ConstRows& points, Eigen::Ref<Vector> values) const {
+    ask([&](const auto& model) { model.log_density(points, values); });
+  }
+  void density(const ConstRows& points, Eigen::Ref<Vector> values) const {
+    ask([&](const auto& model) { model.density(points, values); });
+  }
+
+ private:
+  static constexpr Index kFineness = 2;
+
+  void begin_second_phase() {
+    const Spppot& first = std::get<Spppot>(phase_);
+    MirrorNewton second(first.function().dictionary(), first.prediction_weights().col(0), second_,
+                        first.domain(), first.quadrature().finer(kFineness * first.model_order()));
+    second.follow(first.samples(), first.batches(), first.trace());
+    phase_ = std::move(second);
+  }
+
+  Phase phase_;
+  MirrorNewtonSettings second_;
+  OrderWatch watch_;
+};
+
+}  // namespace parsimon

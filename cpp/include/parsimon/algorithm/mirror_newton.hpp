@@ -1,0 +1,191 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "parsimon/algorithm/averaging.hpp"
+#include "parsimon/algorithm/inverse_outer_sum.hpp"
+#include "parsimon/algorithm/trace.hpp"
+#include "parsimon/density/density.hpp"
+#include "parsimon/density/quadrature.hpp"
+#include "parsimon/schedule/step.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+struct MirrorNewtonSettings {
+  StepSchedule step = StepSchedule::constant(1);
+  double damping = 1;  // delta, A_0 = delta I
+};
+
+// Online quasi-Newton mirror descent (Algorithm 3, SPPPOT): the density of points in a box on a
+// fixed dictionary D. With z(x) = w' k_D(x), each sample x does
+//
+//   g = -k_D(x) + (1/Q) sum_q exp(z(q)) k_D(q),   A <- A + g g',   w <- w - eta A^-1 g
+//
+// with Q quadrature nodes q, and the density is exp(z) / volume of an average of the latest
+// iterates: the last one is at the mercy of a single extreme sample. O(|D| (|D| + Q)) a sample.
+// If a step throws, the model is as it was before that sample. Not thread safe.
+class MirrorNewton {
+ public:
+  // On the nodes of the integral themselves, from the uniform density.
+  MirrorNewton(KernelPtr kernel, MirrorNewtonSettings settings, const Box& domain,
+               const Quadrature& quadrature)
+      : MirrorNewton(on_nodes(std::move(kernel), quadrature.nodes(domain)),
+                     Vector::Zero(quadrature.size()), std::move(settings), domain, quadrature) {}
+
+  MirrorNewton(Dictionary dictionary, const Eigen::Ref<const Vector>& weights,
+               MirrorNewtonSettings settings, Box domain, Quadrature quadrature)
+      : settings_(std::move(settings)),
+        domain_(std::move(domain)),
+        dictionary_(std::move(dictionary)),
+        quadrature_(std::move(quadrature)),
+        weights_(weights),
+        average_(weights),
+        inverse_(dictionary_.size(), settings_.damping) {
+    require(dictionary_.size() > 0 && dictionary_.features() == domain_.features() &&
+                weights.size() == dictionary_.size() && weights.allFinite(),
+            "The dictionary needs points with as many features as the domain has, " +
+                std::to_string(domain_.features()) + ", and a finite weight each.");
+    std::vector<View> views;
+    dictionary_.make_views(nodes(), views);
+    node_kernel_.resize(dictionary_.size(), quadrature_.size());
+    dictionary_.kernel().block(dictionary_.views(), views.data(), node_kernel_);
+    require(node_kernel_.allFinite(), "The kernel is not finite between the nodes of the domain.");
+  }
+
+  const MirrorNewtonSettings& settings() const { return settings_; }
+  const Box& domain() const { return domain_; }
+  const Dictionary& dictionary() const { return dictionary_; }
+  const Quadrature& quadrature() const { return quadrature_; }
+  RowMatrix nodes() const { return quadrature_.nodes(domain_); }
+  const InverseOuterSum& inverse() const { return inverse_; }
+  const Vector& weights() const { return weights_; }
+  const Vector& average() const { return average_; }
+  Index features() const { return domain_.features(); }
+  Index model_order() const { return dictionary_.size(); }
+  Index samples() const { return samples_; }
+  Index batches() const { return batches_; }
+  Index steps() const { return steps_; }
+  const Trace& trace() const { return trace_; }
+  int target_out_of_reach() const { return 0; }
+
+  // Sample by sample through a block, as long as keep_going() says so, which is asked and a record
+  // of the trace made once a mini-batch. Returns how many samples were taken.
+  template <typename KeepGoing>
+  Index run(const ConstRows& samples, Index batch_size, KeepGoing&& keep_going) {
+    domain_.check(samples);
+    require(batch_size > 0, "The batch size must be positive.");
+    Index start = 0;
+    while (start < samples.rows() && keep_going()) {
+      const Index count = std::min(batch_size, samples.rows() - start);
+      advance(samples.middleRows(start, count));
+      start += count;
+    }
+    return start;
+  }
+
+  KernelExpansion expansion() const { return {dictionary_, prediction_weights()}; }
+  RowMatrix prediction_weights() const { return average_; }
+
+  void log_density(const ConstRows& points, Eigen::Ref<Vector> values) const {
+    parsimon::log_density(expansion(), MirrorMap::kl(), domain_, points, values);
+  }
+
+  void density(const ConstRows& points, Eigen::Ref<Vector> values) const {
+    parsimon::density(expansion(), MirrorMap::kl(), domain_, points, values);
+  }
+
+  // Goes on where another algorithm, which has seen these samples, stopped.
+  void follow(Index samples, Index batches, Trace trace) {
+    samples_ = samples;
+    batches_ = batches;
+    trace_ = std::move(trace);
+  }
+
+  // Where a model that is read back had got to.
+  void restore(const Eigen::Ref<const Vector>& average, InverseOuterSum inverse, Index steps) {
+    require(average.size() == model_order() && inverse.size() == model_order() && steps >= 0,
+            "The state of a model must fit its dictionary.");
+    average_ = average;
+    inverse_ = std::move(inverse);
+    steps_ = steps;
+  }
+
+ private:
+  // The last tenth of the iterates.
+  static constexpr double kRecency = 9;
+  static constexpr double kLargestValue = 1e100;
+
+  static Dictionary on_nodes(KernelPtr kernel, const ConstRows& nodes) {
+    Dictionary dictionary(std::move(kernel), nodes.cols());
+    dictionary.append(nodes, true);
+    return dictionary;
+  }
+
+  void advance(const ConstRows& samples) {
+    const Index count = samples.rows();
+    dictionary_.make_views(samples, views_);
+    auto values = kernel_values_.resize(count, model_order());
+    dictionary_.kernel().block(views_.data(), dictionary_.views(), values);
+    require(std::isfinite(values.sum()),
+            "The kernel is not finite at these samples; scale the features or choose another "
+            "kernel.");
+    StepRecord record;
+    for (Index i = 0; i < count; ++i) record.loss += step(values.row(i).transpose());
+    record.loss /= static_cast<double>(count);
+    batches_ += 1;
+    record.samples = samples_;
+    record.model_order = model_order();
+    record.active = count;
+    trace_.add(record);
+  }
+
+  // One sample, given k_D(x). Returns its loss.
+  double step(const Eigen::Ref<const Vector>& kernel_values) {
+    density_.noalias() = node_kernel_.transpose() * weights_;
+    density_ = density_.array().exp() / static_cast<double>(density_.size());
+    const double integral = density_.sum();
+    const double loss = domain_.log_volume() - weights_.dot(kernel_values) + integral;
+    require_bounded(integral, loss);
+
+    gradient_ = -kernel_values;
+    gradient_.noalias() += node_kernel_ * density_;
+    inverse_.add(gradient_, direction_);  // = A^-1 g
+    weights_ -= settings_.step.at(steps_) * direction_;
+    steps_ += 1;
+    samples_ += 1;
+    average_ += average_share(steps_, kRecency) * (weights_ - average_);
+    return loss;
+  }
+
+  static void require_bounded(double integral, double loss) {
+    if (integral < kLargestValue && std::isfinite(loss)) return;
+    throw DivergenceError(
+        "The learned density has grown beyond all bounds. The model is as it was before this "
+        "sample. Choose a smaller learning rate or a larger damping.");
+  }
+
+  MirrorNewtonSettings settings_;
+  Box domain_;
+  Dictionary dictionary_;
+  Quadrature quadrature_;
+  Vector weights_;
+  Vector average_;
+  InverseOuterSum inverse_;
+  Index samples_ = 0;
+  Index batches_ = 0;
+  Index steps_ = 0;
+  Trace trace_;
+  RowMatrix node_kernel_;  // k(d_m, q), a row a dictionary point
+
+  std::vector<View> views_;
+  RowBuffer kernel_values_;
+  Vector density_;
+  Vector gradient_;
+  Vector direction_;
+};
+
+}  // namespace parsimon

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "parsimon/rkhs/dictionary.hpp"
+#include "parsimon/rkhs/gram_factor.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// Protected points that the basis of a function explains up to the tolerance: they stay in the
+// dictionary, outside the factor. Their weights need not stay with them: moved to the basis they
+// leave the function where it is, to within a little that is charged to the budget. Left alone, a
+// step that always adds to one and takes from the others would let both grow for ever.
+//
+// With Z these points and K of the basis: coefficients_ == K^-1 K(basis, Z),
+// remainder_ == K(Z, Z) - coefficients_' K(basis, Z).
+class Dependents {
+ public:
+  // To be called whenever the basis or the points outside it have changed.
+  void invalidate() { valid_ = false; }
+
+  // Does nothing unless invalidated. Throws if the kernel does.
+  void refresh(const Dictionary& dictionary, const GramFactor& basis) {
+    if (valid_) return;
+    members_.clear();
+    for (Index i = basis.size(); i < dictionary.size(); ++i) {
+      if (dictionary.is_protected(i)) members_.push_back(i);
+    }
+    const auto count = static_cast<Index>(members_.size());
+    if (count > 0) {
+      const std::vector<View> views = dictionary.views_of(members_);
+      RowMatrix cross(dictionary.size(), count);
+      dictionary.kernel().block(dictionary.views(), views.data(), cross);
+      remainder_.resize(count, count);
+      for (Index i = 0; i < count; ++i) {
+        remainder_.row(i) = cross.row(members_[static_cast<std::size_t>(i)]);
+      }
+      RowMatrix whitened(basis.size(), count);
+      basis.whiten(cross.topRows(basis.size()), whitened);
+      remainder_.noalias() -= whitened.transpose() * whitened;
+      coefficients_.resize(basis.size(), count);
+      basis.unwhiten(whitened, coefficients_);
+    }
+    valid_ = true;
+  }
+
+  // Moves the weights to the basis: all of each, or as large a part as keeps the error, in Hilbert
+  // norm over the first `scored` columns, within `affordable`; nothing if invalidated. Returns
+  // the error.
+  double fold(Rows weights, Index scored, double affordable) {
+    const auto count = static_cast<Index>(members_.size());
+    if (count == 0 || !valid_ || !(affordable > 0)) return 0;
+    moved_.resize(count, weights.cols());
+    for (Index i = 0; i < count; ++i) moved_.row(i) = weights.row(member(i));
+    left_.noalias() = remainder_ * moved_.leftCols(scored);
+    const double error =
+        std::sqrt(std::max(0.0, left_.cwiseProduct(moved_.leftCols(scored)).sum()));
+    const double part = error <= affordable ? 1 : affordable / error;
+    for (Index i = 0; i < count; ++i) weights.row(member(i)) *= 1 - part;
+    moved_ *= part;
+    weights.topRows(coefficients_.rows()).noalias() += coefficients_ * moved_;
+    return part * error;
+  }
+
+ private:
+  Index member(Index i) const { return members_[static_cast<std::size_t>(i)]; }
+
+  std::vector<Index> members_;  // positions in the dictionary
+  RowMatrix coefficients_;
+  RowMatrix remainder_;
+  RowMatrix moved_;
+  RowMatrix left_;
+  bool valid_ = false;
+};
+
+}  // namespace parsimon

@@ -1,0 +1,162 @@
+"""Data drawn at random, from the papers."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from parsimon._checks import is_number
+
+
+def make_multidist(
+    n_samples: int = 5000,
+    *,
+    n_classes: int = 5,
+    n_modes: int = 3,
+    sd: float = 0.2,
+    n_features: int = 2,
+    random_state: Any = None,
+    return_centers: bool = False,
+) -> Any:
+    """Draw the classification task "multidist" of the POLK paper.
+
+    Each class is an equally weighted mixture of Gaussians. The means of its modes are themselves
+    drawn from a Gaussian of standard deviation 1 around a point of the class, and these points are
+    equally spaced on the unit circle (in the first two features).
+
+    The means are drawn first: the same `random_state` gives the same task for any `n_samples`. To
+    get training and test data, draw both at once and split.
+
+    Parameters
+    ----------
+    n_samples : int, default=5000
+        Number of samples.
+    n_classes : int, default=5
+        Number of classes, equally likely.
+    n_modes : int, default=3
+        Number of Gaussians in each class.
+    sd : float, default=0.2
+        Standard deviation of each Gaussian. The paper prints 0.2 as the variance, but its error
+        rates are those of a standard deviation of 0.2.
+    n_features : int, default=2
+        Number of features, at least 2.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the means and of the samples.
+    return_centers : bool, default=False
+        Whether to return the means as well.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        The samples.
+    y : ndarray of shape (n_samples,)
+        The class of each, from 0 on.
+    centers : ndarray of shape (n_classes, n_modes, n_features)
+        The means; only if `return_centers` is true.
+
+    References
+    ----------
+    .. [1] A. Koppel, G. Warnell, E. Stump and A. Ribeiro, "Parsimonious Online Learning with
+       Kernels via Sparse Projections in Function Space", JMLR 20 (2019), section 5.
+
+    Examples
+    --------
+    >>> from parsimon.datasets import make_multidist
+    >>> X, y, centers = make_multidist(1000, random_state=0, return_centers=True)
+    >>> X.shape, centers.shape, sorted(set(y.tolist()))
+    ((1000, 2), (5, 3, 2), [0, 1, 2, 3, 4])
+    """
+    least: dict[str, tuple[Any, int]] = {
+        "n_samples": (n_samples, 0),
+        "n_classes": (n_classes, 1),
+        "n_modes": (n_modes, 1),
+        "n_features": (n_features, 2),
+    }
+    for name, (value, minimum) in least.items():
+        if not isinstance(value, Integral) or value < minimum:
+            raise ValueError(f"{name} must be an integer of at least {minimum}; got {value!r}.")
+    if not is_number(sd) or sd < 0:
+        raise ValueError(f"sd must be a finite number and not negative; got {sd!r}.")
+    random = check_random_state(random_state)
+    angles = 2 * np.pi * np.arange(n_classes) / n_classes
+    origins = np.zeros((n_classes, 1, n_features))
+    origins[:, 0, 0], origins[:, 0, 1] = np.cos(angles), np.sin(angles)
+    centers = origins + random.normal(size=(n_classes, n_modes, n_features))
+    y = random.randint(n_classes, size=n_samples)
+    modes = random.randint(n_modes, size=n_samples)
+    X = centers[y, modes] + sd * random.normal(size=(n_samples, n_features))
+    return (X, y, centers) if return_centers else (X, y)
+
+
+def make_poisson_gaussian(
+    expected_count: float = 10211,
+    *,
+    random_state: Any = None,
+    return_density: bool = False,
+) -> Any:
+    """Draw the Poisson process on (0, 1) with a Gaussian intensity of the SPPPOT paper.
+
+    The intensity is `expected_count` times f(x) = 10 / sqrt(2 pi) exp(-50 (x - 0.5)^2), the density
+    of a Gaussian of mean 0.5 and standard deviation 0.1. (The paper prints the exponent without its
+    minus sign.) The number of points is random, too: draws with the same `expected_count` have
+    different lengths.
+
+    Parameters
+    ----------
+    expected_count : float, default=10211
+        Number of points to expect, not negative; the paper has 10,211 to train and 1,001 to test.
+        A share of 6e-7 of them would fall outside (0, 1) and is left out.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the number of points and of the points.
+    return_density : bool, default=False
+        Whether to return f as well.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 1)
+        The points, independent of each other and in no order.
+    density : callable
+        The function f, which takes points of shape (n,) or (n, 1) and returns an array of shape
+        (n,); it is 0 outside (0, 1). Times `expected_count` it is the intensity. Only if
+        `return_density` is true.
+
+    References
+    ----------
+    .. [1] A. Chakraborty, K. Rajawat and A. Koppel, "Sparse Representations of Positive Functions
+       via First and Second-Order Pseudo-Mirror Descent", arXiv:2011.07142, section VI.
+
+    Examples
+    --------
+    >>> from parsimon.datasets import make_poisson_gaussian
+    >>> X, density = make_poisson_gaussian(1000, random_state=0, return_density=True)
+    >>> X.shape[1], bool(950 < len(X) < 1050)
+    (1, True)
+    >>> density([0.5, 0.6]).round(3)
+    array([3.989, 2.42 ])
+    """
+    if not is_number(expected_count) or expected_count < 0:
+        raise ValueError(
+            f"expected_count must be a finite number and not negative; got {expected_count!r}."
+        )
+    random = check_random_state(random_state)
+    # A Poisson process on the whole line, seen through a window, is one on the window: exact.
+    X = random.normal(_MEAN, _SD, size=(random.poisson(expected_count), 1))
+    X = X[(X[:, 0] > 0) & (X[:, 0] < 1)]
+    return (X, _gaussian_density) if return_density else X
+
+
+_MEAN, _SD = 0.5, 0.1
+
+
+def _gaussian_density(X: ArrayLike) -> NDArray[np.float64]:
+    x = np.asarray(X, dtype=np.float64)
+    if x.ndim != 1 and not (x.ndim == 2 and x.shape[1] == 1):
+        raise ValueError(f"X must have the shape (n,) or (n, 1); got {x.shape}.")
+    x = x.ravel()
+    peak = 1 / (_SD * np.sqrt(2 * np.pi))
+    values = peak * np.exp(-np.square((x - _MEAN) / _SD) / 2)
+    return np.where((x > 0) & (x < 1), values, 0.0)

@@ -1,0 +1,216 @@
+"""What the user of an intensity estimator left open, chosen from the data; see docs/defaults.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from parsimon import kernels
+from parsimon._checks import is_number
+
+Array = NDArray[np.float64]
+Quadrature = tuple[str, list[int]]
+
+# Kernels whose width is a length: a density needs one that fades with the distance.
+KERNELS: dict[str, Any] = {
+    "rbf": kernels.Gaussian,
+    "gaussian": kernels.Gaussian,
+    "laplacian": kernels.Laplacian,
+    "matern": kernels.Matern,
+    "cauchy": kernels.Cauchy,
+    "student_t": kernels.StudentT,
+}
+
+# Of the data's range, what a domain that is left to us has more on either side.
+_MARGIN = 0.1
+# Nodes of a grid that is left to us, at most: with cells half as wide as the kernel, and as wide as
+# it. Beyond, they are scattered.
+_MOST_FINE_NODES = 256
+_MOST_NODES = 1024
+_FEWEST_CELLS = 10
+# Bytes that the kernel matrices of a grid may take: about three of nodes x nodes doubles.
+_MOST_BYTES = 4 << 30
+# Samples and nodes on which the largest eigenvalue is computed.
+_SUBSAMPLE = 500
+
+
+def check_domain(domain: Any) -> Array | None:
+    """Return the bounds, one row a feature, or None for "auto"; refuse what is neither."""
+    if isinstance(domain, str) and domain == "auto":
+        return None
+    try:
+        bounds = np.asarray(domain, dtype=np.float64)
+    except (TypeError, ValueError):
+        bounds = np.empty(0)
+    if bounds.shape == (2,):
+        bounds = bounds[None]
+    if bounds.ndim != 2 or bounds.shape[1] != 2 or not len(bounds):
+        raise ValueError(
+            f"domain must be 'auto', or a pair (low, high) for each feature; got {domain!r}."
+        )
+    if not np.isfinite(bounds).all() or not (bounds[:, 0] < bounds[:, 1]).all():
+        raise ValueError(
+            f"domain must have finite bounds, low below high along each feature, or it has no "
+            f"volume; got {domain!r}."
+        )
+    return bounds
+
+
+def choose_domain(domain: Any, X: Array) -> Array:
+    """Return the bounds for these data."""
+    bounds = check_domain(domain)
+    if bounds is not None:
+        if len(bounds) != X.shape[1]:
+            raise ValueError(
+                f"domain has {len(bounds)} pairs (low, high), but X has {X.shape[1]} features."
+            )
+        return bounds
+    low, high = X.min(axis=0), X.max(axis=0)
+    flat = np.flatnonzero(~(high > low))
+    if len(flat):
+        raise ValueError(
+            f"All {len(X)} samples (n_samples={len(X)}) have the same value along feature "
+            f"{flat[0]}, so that domain='auto' has no width there; give the domain."
+        )
+    # Halves, so that the widest data there can be have a finite range.
+    margin = 2 * _MARGIN * (high / 2 - low / 2)
+    bounds = np.column_stack([low - margin, high + margin])
+    if not np.isfinite(bounds).all():
+        raise ValueError("The samples reach to the limits of a double; scale the features.")
+    return bounds
+
+
+def check_bandwidth(bandwidth: Any) -> None:
+    """Refuse what is neither a positive number, nor one for each feature, nor "silverman"."""
+    if isinstance(bandwidth, str):
+        if bandwidth != "silverman":
+            raise ValueError(
+                f"bandwidth must be a positive number, one for each feature, or 'silverman'; got "
+                f"{bandwidth!r}."
+            )
+        return
+    kernels.Gaussian(bandwidth)
+
+
+def choose_bandwidth(bandwidth: Any, X: Array, domain: Array) -> float | list[float]:
+    """Return one length for all features, or one for each."""
+    if not isinstance(bandwidth, str):
+        return float(bandwidth) if is_number(bandwidth) else [float(h) for h in bandwidth]
+    size, features = X.shape
+    quartiles = np.percentile(X, [25, 75], axis=0)
+    robust = (quartiles[1] - quartiles[0]) / 1.34
+    deviation = X.std(axis=0)
+    scale = np.where(robust > 0, np.minimum(robust, deviation), deviation)
+    # As many samples as are at one place tell nothing; neither do less than a hundredth of it.
+    width = domain[:, 1] - domain[:, 0]
+    scale = np.where(scale > 0, scale, width / 4)
+    factor = (4 / ((features + 2) * size)) ** (1 / (features + 4))
+    return [float(h) for h in np.maximum(scale * factor, width / 1000)]
+
+
+def check_kernel(kernel: Any) -> None:
+    """Refuse what is neither a kernel nor the name of one that fades with the distance."""
+    if isinstance(kernel, kernels.Kernel) or (isinstance(kernel, str) and kernel in KERNELS):
+        return
+    raise ValueError(
+        f"kernel must be a parsimon.kernels.Kernel or one of {', '.join(map(repr, KERNELS))}; got "
+        f"{kernel!r}."
+    )
+
+
+def check_grid_size(grid_size: Any) -> list[int] | None:
+    """Return the cells along each feature, one number for all, or None for "auto"."""
+    if isinstance(grid_size, str) and grid_size == "auto":
+        return None
+    given = [grid_size] if np.ndim(grid_size) == 0 else list(grid_size)
+    fine = bool(given) and all(
+        isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 1 for n in given
+    )
+    if not fine:
+        raise ValueError(
+            f"grid_size must be a positive integer, one for each feature, or 'auto'; got "
+            f"{grid_size!r}."
+        )
+    return [int(n) for n in given]
+
+
+def choose_quadrature(grid_size: Any, domain: Array, bandwidth: Sequence[float]) -> Quadrature:
+    """Return the nodes of the integral: a grid, or scattered where a grid would be too large."""
+    counts = check_grid_size(grid_size)
+    features = len(domain)
+    if counts is not None:
+        return "grid", _check_memory(counts, features, grid_size)
+    lengths = np.broadcast_to(np.asarray(bandwidth, dtype=float), features)
+    fine = np.maximum(np.ceil(2 * (domain[:, 1] - domain[:, 0]) / lengths), _FEWEST_CELLS)
+    coarse = np.maximum(np.ceil(fine / 2), _FEWEST_CELLS)
+    for cells, most in ((fine, _MOST_FINE_NODES), (coarse, _MOST_NODES)):
+        if np.log(cells).sum() <= np.log(most):
+            return "grid", [int(n) for n in cells]
+    # One feature can always be covered; more than a few cannot.
+    if features == 1:
+        return "grid", [_MOST_NODES]
+    return "scattered", [_MOST_NODES]
+
+
+def _check_memory(counts: list[int], features: int, grid_size: Any) -> list[int]:
+    if len(counts) not in (1, features):
+        raise ValueError(
+            f"grid_size has {len(counts)} numbers, but X has {features} features; give one for "
+            f"all, or one for each."
+        )
+    counts = counts * features if len(counts) == 1 else counts
+    nodes = float(np.prod([float(n) for n in counts]))
+    bytes_needed = 3 * 8 * nodes**2
+    if bytes_needed > _MOST_BYTES:
+        most = int(np.sqrt(_MOST_BYTES / 24) ** (1 / features))
+        raise ValueError(
+            f"grid_size={grid_size!r} makes a grid of {nodes:.3g} nodes in {features} dimensions, "
+            f"whose kernel matrices would take {bytes_needed / 2**30:.3g} GB; choose at most "
+            f"{most} cells along each feature, or grid_size='auto'."
+        )
+    return counts
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """How steep the likelihood can be, which bounds the steps."""
+
+    data: float  # largest eigenvalue of the kernel on the data, over their number
+    nodes: float  # the same on the nodes of the integral
+    features: float  # mean of |k_D(x)|^2 over the data, D the nodes
+
+
+def curvature(kernel: kernels.Kernel, X: Array, nodes: Array) -> Curvature:
+    """Measure it on a part of the data and of the nodes."""
+    sample = _subsample(X)
+    few = _subsample(nodes)
+    squares = float((kernel(sample, few) ** 2).sum(axis=1).mean()) * len(nodes) / len(few)
+    return Curvature(_top(kernel(sample)), _top(kernel(few)), squares)
+
+
+def _top(gram: Array) -> float:
+    size = len(gram)
+    if not np.isfinite(gram).all():
+        raise ValueError("The kernel is not finite on these samples; choose another one.")
+    top = linalg.eigh(gram, eigvals_only=True, subset_by_index=[size - 1, size - 1])[0]
+    return float(top) / size
+
+
+def _subsample(X: Array) -> Array:
+    if len(X) <= _SUBSAMPLE:
+        return X
+    # Always the same ones: the choice must not depend on random_state.
+    rows = np.sort(np.random.RandomState(0).permutation(len(X))[:_SUBSAMPLE])
+    return np.asarray(X[rows])
+
+
+def epochs(given: int | str, size: int, samples: int, most: int) -> int:
+    """Return the passes over the data that fit makes: so many samples in all, within bounds."""
+    if not isinstance(given, str):
+        return int(given)
+    return int(np.clip(np.ceil(samples / size), 8, most))

@@ -1,0 +1,100 @@
+"""Integrals of a density over boxes, and points drawn from it, for any number of features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import qmc
+
+Array = NDArray[np.float64]
+Density = Callable[[Array], Array]
+
+# Gauss-Legendre nodes along each axis of a cell: exact for polynomials up to degree 5.
+_PER_CELL = 3
+# Beyond so many nodes a grid gives way to a low-discrepancy sequence.
+_MOST_NODES = 1 << 18
+_SCATTERED_NODES = 1 << 14
+_BLOCK = 1 << 14
+
+
+def integrate(density: Density, box: Array, cells: Sequence[int] | None) -> float:
+    """Integrate over a box: on a grid of so many cells along each feature, or scattered."""
+    width = box[:, 1] - box[:, 0]
+    if (width <= 0).any():
+        return 0.0
+    volume = float(np.prod(width))
+    if cells is None or np.prod([float(_PER_CELL * n) for n in cells]) > _MOST_NODES:
+        unit = qmc.Sobol(len(box), rng=0).random(_SCATTERED_NODES)
+        values = _in_blocks(density, box[:, 0] + unit * width)
+        return volume * float(values.mean())
+    axes, shares = zip(*(_panels(n) for n in cells), strict=True)
+    unit = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(box))
+    weight = np.ones(1)
+    for share in shares:
+        weight = np.multiply.outer(weight, share).ravel()
+    return volume * float(_in_blocks(density, box[:, 0] + unit * width) @ weight)
+
+
+def _panels(cells: int) -> tuple[Array, Array]:
+    """Return nodes and weights on [0, 1] of the rule that is repeated in each cell."""
+    nodes, weights = np.polynomial.legendre.leggauss(_PER_CELL)
+    starts = np.arange(cells)[:, None]
+    return ((starts + (nodes + 1) / 2) / cells).ravel(), np.tile(weights / 2 / cells, cells)
+
+
+def _in_blocks(density: Density, points: Array) -> Array:
+    parts = [density(points[i : i + _BLOCK]) for i in range(0, len(points), _BLOCK)]
+    return np.concatenate(parts)
+
+
+def draw(
+    density: Density, box: Array, nodes: int, size: int, random: np.random.RandomState
+) -> Array:
+    """Draw points by rejection from a bound that is constant on each cell of the domain.
+
+    The bound of a cell starts from what the density is at points scattered over it and grows as
+    soon as a proposal shows that it is too low; then all starts again, so that the points that are
+    returned were all accepted under the same bound.
+    """
+    cells = _Cells(box, nodes)
+    bound = 1.2 * np.maximum(cells.largest(density, random), 1e-300)
+    accepted: list[Array] = []
+    count = 0
+    while count < size:
+        share = bound / bound.sum()
+        chosen = random.choice(len(bound), p=share, size=max(2 * (size - count), 256))
+        points = cells.points(chosen, random)
+        values = np.maximum(density(points), 0.0)
+        over = values > bound[chosen]
+        if over.any():
+            np.maximum.at(bound, chosen[over], 1.2 * values[over])
+            accepted, count = [], 0
+            continue
+        kept = points[random.random_sample(len(points)) * bound[chosen] < values]
+        accepted.append(kept)
+        count += len(kept)
+    return np.concatenate(accepted)[:size]
+
+
+class _Cells:
+    """A regular partition of a box, about as fine as there are nodes."""
+
+    def __init__(self, box: Array, nodes: int) -> None:
+        per_axis = max(1, round(nodes ** (1 / len(box))))
+        self.counts = np.full(len(box), per_axis)
+        self.low = box[:, 0]
+        self.width = (box[:, 1] - box[:, 0]) / per_axis
+
+    def points(self, chosen: NDArray[np.int64], random: np.random.RandomState) -> Array:
+        corners = np.stack(np.unravel_index(chosen, self.counts), axis=-1)
+        inside = random.random_sample((len(chosen), len(self.low)))
+        return np.asarray(self.low + (corners + inside) * self.width)
+
+    def largest(self, density: Density, random: np.random.RandomState) -> Array:
+        every = np.arange(int(np.prod(self.counts)))
+        largest = np.zeros(len(every))
+        for _ in range(8):
+            largest = np.maximum(largest, _in_blocks(density, self.points(every, random)))
+        return largest
