@@ -189,9 +189,7 @@ class GridPMD(GridStream):
     "uses only grid points with no dictionary adaptation". We read: f is known by its values at the
     nodes, which get the update exactly; in between, log f is the kernel's interpolant of these
     values. That is k(x, .) replaced by its projection on the span of the nodes' kernels, and
-    Algorithm 1 if its compression removes every sample. Moving each sample to the nearest node
-    instead changes the results by less than the order of the samples does. The last iterate
-    counts.
+    Algorithm 1 if its compression removes every sample. The last iterate counts.
 
     Parameters
     ----------

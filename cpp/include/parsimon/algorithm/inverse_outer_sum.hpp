@@ -10,10 +10,9 @@ namespace parsimon {
 
 // The inverse of A = delta I + sum_t g_t g_t', as the g_t come.
 //
-// Invariant:  A^-1 == base() - V' V,  V = pending(),  base() symmetric (only its lower triangle is
-// read). Sherman and Morrison's rank-one corrections are collected in V and taken up by the base as
-// one product of matrices. As A only grows, so does nothing in A^-1: there is no pivot to lose, and
-// rounding errors are damped by every step.
+// Invariant:  A^-1 == base() - V' V,  V = pending().
+// Sherman and Morrison's rank-one corrections are collected in V and taken up by the base as one
+// product of matrices. A only grows, so that A^-1 never does: there is no pivot to lose.
 class InverseOuterSum {
  public:
   InverseOuterSum(Index size, double delta) {
@@ -42,7 +41,7 @@ class InverseOuterSum {
 
   // A <- A + g g';  product = A^-1 g with the new A.
   void add(const Eigen::Ref<const Vector>& g, Vector& product) {
-    product.noalias() = base_.selfadjointView<Eigen::Lower>() * g;
+    product.noalias() = base_ * g;
     if (count_ > 0) {
       auto projected = projected_.head(count_);
       projected.noalias() = pending() * g;
@@ -59,7 +58,7 @@ class InverseOuterSum {
   static constexpr Index kPending = 16;
 
   void take_up() {
-    base_.selfadjointView<Eigen::Lower>().rankUpdate(pending().transpose(), -1.0);
+    base_.noalias() -= pending().transpose() * pending();
     count_ = 0;
   }
 
