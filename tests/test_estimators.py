@@ -4,7 +4,14 @@ import pytest
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from parsimon import POLKClassifier, POLKRegressor
+from parsimon import (
+    HybridIntensity,
+    MirrorNewtonIntensity,
+    POLKClassifier,
+    POLKRegressor,
+    SPPPOTClassifier,
+    SPPPOTIntensity,
+)
 
 # A weight scales the gradient of one sample within its mini-batch, and a zero weight leaves the
 # sample in its place there; repeating or dropping the sample instead changes which mini-batches
@@ -17,7 +24,15 @@ EXPECTED_FAILURES = {
 
 
 @parametrize_with_checks(
-    [POLKClassifier(), POLKClassifier("logistic"), POLKRegressor()],
+    [
+        POLKClassifier(),
+        POLKClassifier("logistic"),
+        POLKRegressor(),
+        SPPPOTClassifier(),
+        SPPPOTIntensity(),
+        MirrorNewtonIntensity(),
+        HybridIntensity(),
+    ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
 )
 def test_is_an_estimator_of_scikit_learn(estimator, check):

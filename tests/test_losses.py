@@ -79,7 +79,7 @@ def test_other_losses_have_no_probabilities(text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("absolute", 'no loss "absolute": use squared, huber'),
+        ("absolute", 'no loss "absolute": use squared, squared'),
         ("huber", 'no loss "huber"'),
         ("huber(-1)", "is -1: give a positive"),
         ("huber(x)", "not of the form"),

@@ -9,5 +9,6 @@ PYBIND11_MODULE(PARSIMON_MODULE_NAME, module) {
   register_losses(module);
   register_expansion(module);
   register_polk(module);
+  register_colk(module);
   register_intensity(module);
 }

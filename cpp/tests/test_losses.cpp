@@ -269,7 +269,7 @@ TEST(bad_expressions_and_parameters_are_refused) {
   for (const char* text : {"",
                            "foo",
                            "huber",
-                           "squared(1)",
+                           "squared(0)",
                            "huber()",
                            "huber(",
                            "huber(1",

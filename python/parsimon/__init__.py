@@ -4,6 +4,7 @@ from . import datasets, goodness_of_fit, kernels, plotting, schedules
 from ._build import __version__, build_info, get_cmake_dir, get_include
 from ._core import DivergenceError
 from ._io import load
+from .colk import COLKClassifier, COLKRegressor, CompositionalLearner, PolicyEvaluator
 from .expansion import CompressionReport, KernelExpansion, komp
 from .polk import POLKClassifier, POLKRegressor
 from .spppot import (
@@ -14,6 +15,9 @@ from .spppot import (
 )
 
 __all__ = [
+    "COLKClassifier",
+    "COLKRegressor",
+    "CompositionalLearner",
     "CompressionReport",
     "DivergenceError",
     "HybridIntensity",
@@ -21,6 +25,7 @@ __all__ = [
     "MirrorNewtonIntensity",
     "POLKClassifier",
     "POLKRegressor",
+    "PolicyEvaluator",
     "SPPPOTClassifier",
     "SPPPOTIntensity",
     "__version__",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from . import kernels, schedules
+from ._checks import is_number
 
 if TYPE_CHECKING:
     from ._base import Training
@@ -90,7 +91,7 @@ class _Data:
         estimator = self._estimator
         if isinstance(estimator.kernel, kernels.Kernel):
             return [estimator.kernel]
-        named = [estimator._resolve_kernel(gamma) for gamma in self._gammas()]
+        named = [resolve_kernel(estimator.kernel, gamma) for gamma in self._gammas()]
         return [self._with_intercept(kernel) for kernel in named] if self._classes else named
 
     def _gammas(self) -> list[float]:
@@ -154,8 +155,7 @@ class _Data:
         given = self._estimator.learning_rate
         if not isinstance(given, str):
             return float(given)
-        # The largest step with which a mini-batch of the squared loss cannot overshoot.
-        stable = self.batch / (self.largest_self + (self.batch - 1) * self.ridge.top)
+        stable = _stable(self.batch, self.largest_self, self.ridge.top)
         shrinkage = regularization * self._loss.regularizer_scale
         limit = 0.25 / shrinkage if shrinkage > 0 else np.inf
         return float(min(stable * self._boldness, limit))
@@ -179,6 +179,50 @@ class _Data:
         if self._classes:
             return 0.01 * self.largest_self / self.batch
         return 0.02 * self.ridge.alpha * min(self.ridge.error, 1.0) / self.batch
+
+
+def resolve_kernel(kernel: Any, gamma: float) -> kernels.Kernel:
+    """Return the kernel, or the one of this name and width."""
+    if isinstance(kernel, kernels.Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        return kernels.from_name(kernel, gamma=gamma)
+    raise ValueError(
+        f"kernel must be a parsimon.kernels.Kernel or a name such as 'rbf'; got {kernel!r}."
+    )
+
+
+def check_gamma(gamma: Any) -> None:
+    """Refuse what is neither a width nor the name of a rule for one."""
+    named = isinstance(gamma, str) and gamma in ("auto", "scale", "median")
+    if not named and not (is_number(gamma) and gamma > 0):
+        raise ValueError(
+            f"gamma must be a positive, finite number, 'auto', 'scale' or 'median'; got {gamma!r}."
+        )
+
+
+def choose_kernel(kernel: Any, gamma: Any, training: Training) -> kernels.Kernel:
+    """Return a kernel for these samples, without looking at their targets."""
+    if isinstance(kernel, kernels.Kernel):
+        return kernel
+    if gamma == "median":
+        gamma = _median_gamma(_subsample(training, _SUBSAMPLE)[0])
+    elif isinstance(gamma, str):
+        gamma = _scale_gamma(training)
+    return resolve_kernel(kernel, float(gamma))
+
+
+def _stable(batch: int, largest_self: float, top: float) -> float:
+    """Return the largest step with which a mini-batch of the squared loss cannot overshoot."""
+    return batch / (largest_self + (batch - 1) * top)
+
+
+def stable_rate(kernel: kernels.Kernel, training: Training, batch: int) -> float:
+    """Return the same for a kernel that is known, measured on a part of the data."""
+    X, _ = _subsample(training, _SUBSAMPLE)
+    gram = kernel(X)
+    top = float(linalg.eigvalsh(gram)[-1]) / len(X)
+    return _stable(min(batch, len(training)), float(gram.diagonal().max()) or 1.0, top)
 
 
 def _subsample(training: Training, size: int) -> tuple[Array, Array]:

@@ -35,6 +35,15 @@ TRACE_COLUMNS = {
     "budget": np.float64,
 }
 
+_CORES: dict[str, Any] = {
+    "polk": _core.Polk,
+    "colk": _core.Colk,
+    "policy_evaluation": _core.PolicyEvaluation,
+    "spppot": _core.Spppot,
+    "mirror_newton": _core.MirrorNewton,
+    "hybrid": _core.Hybrid,
+}
+
 # Samples that are made dense or shuffled at a time, and numbers in them: bounds the memory, and
 # paces the progress bar.
 _BLOCK = 4096
@@ -314,12 +323,19 @@ class StreamEstimator(BaseEstimator, metaclass=ABCMeta):
         super().__setstate__(state)
         if "_model" in state:
             entries = _core.archive_from_bytes(state["_model"])
-            self._model = self._core_model().from_entries(entries, self._kernel_.core)
+            self._model = self._read_model(entries, self._kernel_)
 
-    @classmethod
-    @abstractmethod
-    def _core_model(cls) -> Any:
-        """Return the class of the core model."""
+    # Names of the core's algorithms whose models this estimator can have.
+    _algorithms: tuple[str, ...] = ()
+
+    def _read_model(self, entries: dict[str, Any], kernel: Kernel) -> Any:
+        """Return the core model that these entries hold."""
+        algorithm = entries["algorithm"]
+        if algorithm not in self._algorithms:
+            raise ValueError(
+                f"A {type(self).__name__} cannot hold a model of the algorithm {algorithm!r}."
+            )
+        return _CORES[algorithm].from_entries(entries, kernel.core)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -118,6 +118,112 @@ class Polk:
     @property
     def target_out_of_reach(self) -> int: ...
 
+class _Learner:
+    def predict(self, points: Array) -> Array: ...
+    def to_entries(self) -> _Entries: ...
+    @property
+    def expansion(self) -> KernelExpansion: ...
+    @property
+    def model_order(self) -> int: ...
+    @property
+    def samples(self) -> int: ...
+    @property
+    def batches(self) -> int: ...
+    @property
+    def dictionary(self) -> Array: ...
+    @property
+    def weights(self) -> Array: ...
+    @property
+    def trace(self) -> Array: ...
+    @property
+    def target_out_of_reach(self) -> int: ...
+
+class _Compositional(_Learner):
+    def run(
+        self, samples: Array, targets: Array, sample_weights: Array, batch_size: int
+    ) -> int: ...
+    @property
+    def tracked(self) -> Array: ...
+    @property
+    def iterate(self) -> KernelExpansion: ...
+    @property
+    def risk_trace(self) -> Array: ...
+
+class Colk(_Compositional):
+    def __init__(
+        self,
+        kernel: Kernel,
+        loss: Loss,
+        *,
+        risk: str,
+        weight: float,
+        parameter: float,
+        clip: float | None,
+        step: _Schedule,
+        tracking: _Schedule,
+        budget: _Schedule,
+        regularization: float,
+        average: bool,
+        features: int,
+        outputs: int,
+    ) -> None: ...
+    def copy(self) -> Colk: ...
+    def become(self, other: Colk) -> None: ...
+    @staticmethod
+    def from_entries(entries: _Entries, kernel: Kernel | None = None) -> Colk: ...
+
+class Compositional(_Compositional):
+    def __init__(
+        self,
+        kernel: Kernel,
+        functions: dict[str, Any],
+        tracked: int,
+        *,
+        step: _Schedule,
+        tracking: _Schedule,
+        budget: _Schedule,
+        regularization: float,
+        average: bool,
+        features: int,
+        outputs: int,
+    ) -> None: ...
+    def copy(self) -> Compositional: ...
+    def become(self, other: Compositional) -> None: ...
+    @staticmethod
+    def from_entries(
+        entries: _Entries, kernel: Kernel | None, functions: dict[str, Any], tracked: int
+    ) -> Compositional: ...
+
+class PolicyEvaluation(_Learner):
+    def __init__(
+        self,
+        kernel: Kernel,
+        *,
+        gradient: bool,
+        discount: float,
+        step: _Schedule,
+        tracking: _Schedule,
+        budget: _Schedule,
+        tracker_budget: _Schedule,
+        regularization: float,
+        average: bool,
+        features: int,
+    ) -> None: ...
+    def run(
+        self,
+        states: Array,
+        rewards: Array,
+        next_states: Array,
+        stay: Array,
+        batch_size: int,
+    ) -> int: ...
+    def copy(self) -> PolicyEvaluation: ...
+    def become(self, other: PolicyEvaluation) -> None: ...
+    @staticmethod
+    def from_entries(entries: _Entries, kernel: Kernel | None = None) -> PolicyEvaluation: ...
+    @property
+    def tracker_order(self) -> int: ...
+
 _Quadrature = tuple[str, list[int]]
 
 def quadrature_nodes(quadrature: _Quadrature, domain: Array) -> Array: ...

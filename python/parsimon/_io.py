@@ -78,22 +78,21 @@ _BROKEN = (KeyError, TypeError, IndexError, AttributeError, OverflowError, Recur
 
 
 def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any:
-    from . import polk, spppot
+    from . import colk, polk, spppot
 
     known: dict[str, Any] = {
         cls.__name__: cls
         for cls in (
             polk.POLKClassifier,
             polk.POLKRegressor,
+            colk.COLKClassifier,
+            colk.COLKRegressor,
+            colk.PolicyEvaluator,
             spppot.SPPPOTClassifier,
             *spppot.ALGORITHMS.values(),
         )
     }
     kernel = _kernel(entries["kernel"], kernel)
-    algorithm = entries["algorithm"]
-    core = {name: cls._core_model() for name, cls in spppot.ALGORITHMS.items()}
-    # The core checks its own entries; what follows may rely on them.
-    model = core.get(algorithm, _core.Polk).from_entries(entries, kernel.core)
     if _ESTIMATOR in entries:
         name = entries[_ESTIMATOR]
         if name not in known:
@@ -101,16 +100,15 @@ def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any
                 f"The file holds a {name!r}, which this version of parsimon does not know; it "
                 f"knows {', '.join(known)}."
             )
-        if known[name]._core_model() is not type(model):
-            raise ValueError(
-                f"The file calls itself a {name}, but holds a model of the algorithm {algorithm}."
-            )
+        # The core checks its own entries; what follows may rely on them.
+        model = known[name]()._read_model(entries, kernel)
         estimator = known[name](**_from_json(entries[_PARAMETERS], kernel))
         fitted = _from_json(entries[_FITTED], kernel)
-    elif algorithm in core:
-        estimator, fitted = spppot.from_core_entries(entries, kernel)
     else:
-        estimator, fitted = polk.from_core_entries(entries, kernel)
+        family = {"polk": polk, "colk": colk, "policy_evaluation": colk}
+        module: Any = family.get(entries["algorithm"], spppot)
+        estimator, fitted = module.from_core_entries(entries, kernel)
+        model = estimator._read_model(entries, kernel)
     estimator._check_parameters()
     estimator._check_fitted(fitted, entries)
     estimator._adopt(model, {**fitted, "_kernel_": kernel})

@@ -17,7 +17,7 @@ chicago_crimes_2018.npz  x (longitude, latitude)                                
 =======================  =======================================================  =============
 """
 
-from ._generators import make_multidist, make_poisson_gaussian
+from ._generators import make_multidist, make_poisson_gaussian, make_regression_outliers
 from ._loaders import (
     load_abalone,
     load_boston,
@@ -38,4 +38,5 @@ __all__ = [
     "load_usps",
     "make_multidist",
     "make_poisson_gaussian",
+    "make_regression_outliers",
 ]

@@ -92,6 +92,84 @@ def make_multidist(
     return (X, y, centers) if return_centers else (X, y)
 
 
+def make_regression_outliers(
+    n_samples: int = 24000,
+    *,
+    outliers: str = "none",
+    fraction: float = 0.05,
+    noise: float = 0.2,
+    random_state: Any = None,
+    return_truth: bool = False,
+) -> Any:
+    """Draw the regression task "regression outliers" of the COLK paper.
+
+    y = 2 x + 3 sin(6 x) plus Gaussian noise, with x uniform on [-1, 1]. A part of the targets are
+    outliers: a further Gaussian is added to them, of mean 0 and standard deviation 3
+    ("symmetric") or of mean 3 and standard deviation 1 ("one-sided").
+
+    Parameters
+    ----------
+    n_samples : int, default=24000
+        Number of samples; the paper's training sets have 24,000.
+    outliers : {"none", "symmetric", "one-sided"}, default="none"
+        What the outliers are like.
+    fraction : float, default=0.05
+        Probability that a target is an outlier.
+    noise : float, default=0.2
+        Standard deviation of the noise.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draw.
+    return_truth : bool, default=False
+        Whether to return the values without noise and outliers as well.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 1)
+        The samples.
+    y : ndarray of shape (n_samples,)
+        Their targets.
+    truth : ndarray of shape (n_samples,)
+        The values of 2 x + 3 sin(6 x). Only if `return_truth` is true.
+
+    References
+    ----------
+    .. [1] A. S. Bedi, A. Koppel, K. Rajawat and P. Sanyal, "Nonparametric Compositional Stochastic
+       Optimization for Risk-Sensitive Kernel Learning", IEEE Transactions on Signal Processing 69
+       (2021), section V.
+
+    Examples
+    --------
+    >>> from parsimon.datasets import make_regression_outliers
+    >>> X, y = make_regression_outliers(1000, outliers="one-sided", random_state=0)
+    >>> X.shape, y.shape
+    ((1000, 1), (1000,))
+    """
+    count: Any = n_samples
+    if not isinstance(count, Integral) or count < 0:
+        raise ValueError(f"n_samples must be an integer of at least 0; got {n_samples!r}.")
+    if outliers not in tuple(_OUTLIERS):
+        raise ValueError(
+            f"outliers must be one of {', '.join(map(repr, _OUTLIERS))}; got {outliers!r}."
+        )
+    if not is_number(fraction) or not 0 <= fraction <= 1:
+        raise ValueError(f"fraction must be between 0 and 1; got {fraction!r}.")
+    if not is_number(noise) or noise < 0:
+        raise ValueError(f"noise must be a finite number and not negative; got {noise!r}.")
+    random = check_random_state(random_state)
+    X = random.uniform(-1, 1, size=(n_samples, 1))
+    truth = 2 * X[:, 0] + 3 * np.sin(6 * X[:, 0])
+    y = truth + noise * random.normal(size=n_samples)
+    # Drawn in any case: the same seed gives the same samples and noise for all kinds of outliers.
+    is_outlier = random.uniform(size=n_samples) < fraction
+    mean, sd = _OUTLIERS[outliers]
+    y = y + is_outlier * (mean + sd * random.normal(size=n_samples))
+    return (X, y, truth) if return_truth else (X, y)
+
+
+# Mean and standard deviation of what is added to an outlier.
+_OUTLIERS = {"none": (0.0, 0.0), "symmetric": (0.0, 3.0), "one-sided": (3.0, 1.0)}
+
+
 def make_poisson_gaussian(
     expected_count: float = 10211,
     *,

@@ -11,9 +11,18 @@ from parsimon.schedules import PowerLaw
 
 from ._classification import POLKClassification
 from ._classifier import POLKClassifier
+from ._common import POLK
+from ._regression import POLKRegression
 from ._regressor import POLKRegressor
 
-__all__ = ["POLKClassification", "POLKClassifier", "POLKRegressor", "from_core_entries"]
+__all__ = [
+    "POLK",
+    "POLKClassification",
+    "POLKClassifier",
+    "POLKRegression",
+    "POLKRegressor",
+    "from_core_entries",
+]
 
 
 # More outputs than any model has; those of a file are not allocated before they are believed.

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from parsimon import _auto, _core, schedules
 from parsimon._base import Array, StreamEstimator, Training
-from parsimon._checks import check_count, check_flag, check_number, check_verbose, is_number
-from parsimon.kernels import Kernel, from_name
+from parsimon._checks import check_count, check_flag, check_number, check_verbose
+from parsimon.kernels import Kernel
 
 
 class POLK(StreamEstimator):
@@ -28,9 +28,7 @@ class POLK(StreamEstimator):
     regularization: float | str
     average: bool
 
-    @classmethod
-    def _core_model(cls) -> Any:
-        return _core.Polk
+    _algorithms: tuple[str, ...] = ("polk",)
 
     @abstractmethod
     def _core_loss(self, outputs: int) -> Any:
@@ -54,17 +52,8 @@ class POLK(StreamEstimator):
                 "Give a fixed budget or a max_model_order that the budget adapts to, not both."
             )
         schedules.resolve(self.schedule)
-        self._resolve_kernel(1.0)
-        self._check_gamma()
-
-    def _check_gamma(self) -> None:
-        gamma: Any = self.gamma
-        named = isinstance(gamma, str) and gamma in ("auto", "scale", "median")
-        if not named and not (is_number(gamma) and gamma > 0):
-            raise ValueError(
-                f"gamma must be a positive, finite number, 'auto', 'scale' or 'median'; got "
-                f"{gamma!r}."
-            )
+        _auto.resolve_kernel(self.kernel, 1.0)
+        _auto.check_gamma(self.gamma)
 
     def _new_model(self, training: Training, *, streaming: bool) -> tuple[Any, Kernel, int]:
         loss = self._core_loss(self._n_outputs(training))
@@ -92,16 +81,6 @@ class POLK(StreamEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-    def _resolve_kernel(self, gamma: float) -> Kernel:
-        if isinstance(self.kernel, Kernel):
-            return self.kernel
-        if isinstance(self.kernel, str):
-            return from_name(self.kernel, gamma=gamma)
-        raise ValueError(
-            f"kernel must be a parsimon.kernels.Kernel or a name such as 'rbf'; got "
-            f"{self.kernel!r}."
-        )
 
     def _mini_batch(self) -> int:
         return int(self.batch_size)

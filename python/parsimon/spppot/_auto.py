@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +32,9 @@ _MARGIN = 0.1
 _MOST_FINE_NODES = 256
 _MOST_NODES = 1024
 _FEWEST_CELLS = 10
+# Bandwidth that is left to us, at least, in units of the distance of that many nodes; one feature is
+# covered in any case.
+_LEAST_REACH = 1.5
 # Bytes that the kernel matrices of a grid may take: about three of nodes x nodes doubles.
 _MOST_BYTES = 4 << 30
 # Samples and nodes on which the largest eigenvalue is computed.
@@ -110,7 +112,9 @@ def choose_bandwidth(bandwidth: Any, X: Array, domain: Array) -> float | list[fl
     width = domain[:, 1] - domain[:, 0]
     scale = np.where(scale > 0, scale, width / 4)
     factor = (4 / ((features + 2) * size)) ** (1 / (features + 4))
-    return [float(h) for h in np.maximum(scale * factor, width / 1000)]
+    # Between nodes that are further apart than the kernel reaches, nothing bounds the density.
+    least = 1 / 1000 if features == 1 else _LEAST_REACH / _MOST_NODES ** (1 / features)
+    return [float(h) for h in np.maximum(scale * factor, least * width)]
 
 
 def check_kernel(kernel: Any) -> None:
@@ -139,7 +143,7 @@ def check_grid_size(grid_size: Any) -> list[int] | None:
     return [int(n) for n in given]
 
 
-def choose_quadrature(grid_size: Any, domain: Array, bandwidth: Sequence[float]) -> Quadrature:
+def choose_quadrature(grid_size: Any, domain: Array, bandwidth: Any) -> Quadrature:
     """Return the nodes of the integral: a grid, or scattered where a grid would be too large."""
     counts = check_grid_size(grid_size)
     features = len(domain)

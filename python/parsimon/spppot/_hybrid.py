@@ -141,14 +141,16 @@ n_rejected_, n_features_in_, t_, trace_
         self.random_state = random_state
         self.verbose = verbose
 
-    @classmethod
-    def _core_model(cls) -> Any:
-        return _core.Hybrid
+    _algorithms = ("hybrid",)
 
     @property
     def in_second_phase_(self) -> bool:
         """Whether the dictionary has been fixed."""
         return bool(self._state("in_second_phase_").in_second_phase)
+
+    def _kept_nodes(self) -> int:
+        # In the second phase nothing is removed any more, and the nodes are others.
+        return 0 if self.in_second_phase_ else super()._kept_nodes()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from parsimon import _core
 from parsimon.kernels import Kernel
 
 from ._base import Setting
@@ -157,9 +156,7 @@ class SPPPOTIntensity(FirstOrder):
         self.random_state = random_state
         self.verbose = verbose
 
-    @classmethod
-    def _core_model(cls) -> Any:
-        return _core.Spppot
+    _algorithms = ("spppot",)
 
     def _make_model(self, setting: Setting) -> Any:
         return self._first_model(setting)

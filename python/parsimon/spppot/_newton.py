@@ -129,9 +129,7 @@ class MirrorNewtonIntensity(SecondOrder):
         self.random_state = random_state
         self.verbose = verbose
 
-    @classmethod
-    def _core_model(cls) -> Any:
-        return _core.MirrorNewton
+    _algorithms = ("mirror_newton",)
 
     def _mini_batch(self) -> int:
         return _TRACED

@@ -20,8 +20,8 @@ METHODS = ("mirror_descent", "dual_averaging")
 # Steps in units of the inverse curvature. The pseudo-gradients that divide by the density are as
 # noisy as it is small somewhere; the sign has the size of its step wherever it points.
 _BOLDNESS = {"likelihood": 0.5, "kernel_embedding": 0.003, "sign": 0.05}
-# Iterates scatter around their average z by a variance of eta k(x, x) / (2 B), so that the density of
-# the average falls short by half of that: the step that makes it 2 %.
+# Iterates scatter around their average z by a variance of eta k(x, x) / (2 B), so that the density
+# of the average falls short by half of that: the step that makes it 2 %.
 _NOISE = 0.08
 # Of what a mini-batch adds, in norm, the part that compression may take.
 _PARSIMONY = 0.1
@@ -120,11 +120,15 @@ class FirstOrder(IntensityEstimator):
             return "hold_model_order", [float(self.target_model_order), max(alpha, 1e-12)]
         return "proportional", [alpha]
 
+    def _kept_nodes(self) -> int:
+        """Return how many points of the dictionary are nodes, which are never removed."""
+        return len(self.nodes_)
+
     def _warn_if_target_is_out_of_reach(self) -> None:
         target = self.target_model_order
         if target is None:
             return
-        nodes, order = len(self.nodes_), self.model_order_
+        nodes, order = self._kept_nodes(), self.model_order_
         if target < nodes:
             problem = f"below the {nodes} nodes of the grid, which are never removed"
         elif self._model.target_out_of_reach:

@@ -20,12 +20,13 @@ struct StepRecord {
 // The records of the latest mini-batches: all of them, until a stream is so long that keeping them
 // would cost more memory than the model. Copies share what is complete, so that copying a model
 // does not take longer the longer it has been trained.
-class Trace {
+template <class Record>
+class TraceOf {
  public:
   static constexpr std::size_t kChunk = 1024;
   static constexpr std::size_t kChunks = 1024;
 
-  void add(const StepRecord& record) {
+  void add(const Record& record) {
     if (chunks_.empty() || chunks_.back()->size() == kChunk) {
       if (chunks_.size() == kChunks) chunks_.erase(chunks_.begin());
       chunks_.push_back(std::make_shared<Chunk>());
@@ -36,16 +37,18 @@ class Trace {
     chunks_.back()->push_back(record);
   }
 
-  std::vector<StepRecord> records() const {
-    std::vector<StepRecord> all;
+  std::vector<Record> records() const {
+    std::vector<Record> all;
     for (const auto& chunk : chunks_) all.insert(all.end(), chunk->begin(), chunk->end());
     return all;
   }
 
  private:
-  using Chunk = std::vector<StepRecord>;
+  using Chunk = std::vector<Record>;
 
   std::vector<std::shared_ptr<Chunk>> chunks_;
 };
+
+using Trace = TraceOf<StepRecord>;
 
 }  // namespace parsimon

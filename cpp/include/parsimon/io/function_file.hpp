@@ -23,62 +23,66 @@ inline std::vector<double> to_std(const Vector& values) {
   return {values.data(), values.data() + values.size()};
 }
 
-inline void save_function(const SparseFunction& function, Archive& archive) {
+// prefix: of the names of its entries, if a model has several functions.
+inline void save_function(const SparseFunction& function, Archive& archive,
+                          const std::string& prefix = "") {
   const Dictionary& dictionary = function.dictionary();
   std::vector<std::int64_t> ids, is_protected;
   for (Index i = 0; i < dictionary.size(); ++i) {
     ids.push_back(dictionary.id(i));
     is_protected.push_back(dictionary.is_protected(i) ? 1 : 0);
   }
-  archive.set("dictionary", RowMatrix(dictionary.points()));
+  archive.set(prefix + "dictionary", RowMatrix(dictionary.points()));
   // As long as there are no points, the next ones choose the origin.
-  archive.set("dictionary.origin", dictionary.size() > 0 ? dictionary.origin() : RowVector());
-  archive.set("dictionary.ids", ids);
-  archive.set("dictionary.next_id", dictionary.next_id());
-  archive.set("dictionary.protected", is_protected);
-  archive.set("weights", RowMatrix(function.weights()));
+  archive.set(prefix + "dictionary.origin",
+              dictionary.size() > 0 ? dictionary.origin() : RowVector());
+  archive.set(prefix + "dictionary.ids", ids);
+  archive.set(prefix + "dictionary.next_id", dictionary.next_id());
+  archive.set(prefix + "dictionary.protected", is_protected);
+  archive.set(prefix + "weights", RowMatrix(function.weights()));
 
   const SparseFunction::FactorState state = function.factor_state();
   Vector packed(state.root.rows() * (state.root.rows() + 1) / 2);
   for (Index i = 0, k = 0; i < state.root.rows(); k += ++i) {
     packed.segment(k, i + 1) = state.root.row(i).head(i + 1);
   }
-  archive.set("factor", packed);
-  archive.set("factor.size", state.root.rows());
-  archive.set("factor.diagonal", state.inverse_diagonal);
-  archive.set("factor.changes", state.changes);
-  archive.set("factor.probes", state.probes);
+  archive.set(prefix + "factor", packed);
+  archive.set(prefix + "factor.size", state.root.rows());
+  archive.set(prefix + "factor.diagonal", state.inverse_diagonal);
+  archive.set(prefix + "factor.changes", state.changes);
+  archive.set(prefix + "factor.probes", state.probes);
 }
 
-inline SparseFunction::FactorState load_factor_state(const Archive& archive, Index model_order) {
+inline SparseFunction::FactorState load_factor_state(const Archive& archive, Index model_order,
+                                                     const std::string& prefix) {
   SparseFunction::FactorState state;
-  const Index size = archive.get_integer("factor.size");
+  const Index size = archive.get_integer(prefix + "factor.size");
   require(size >= 0 && size <= model_order,
           "The model file has a factor of " + std::to_string(size) +
               " points, but a dictionary of " + std::to_string(model_order) + ".");
-  const Vector packed = archive.get_vector("factor", size * (size + 1) / 2);
+  const Vector packed = archive.get_vector(prefix + "factor", size * (size + 1) / 2);
   state.root = RowMatrix::Zero(size, size);
   for (Index i = 0, k = 0; i < size; k += ++i) {
     state.root.row(i).head(i + 1) = packed.segment(k, i + 1).transpose();
   }
-  state.inverse_diagonal = archive.get_vector("factor.diagonal", size);
-  state.changes = archive.get_integer("factor.changes");
-  state.probes = archive.get_integer("factor.probes");
+  state.inverse_diagonal = archive.get_vector(prefix + "factor.diagonal", size);
+  state.changes = archive.get_integer(prefix + "factor.changes");
+  state.probes = archive.get_integer(prefix + "factor.probes");
   require(state.changes >= 0 && state.probes >= 0 && state.probes < (Index{1} << 40),
           "The model file has impossible counters.");
   return state;
 }
 
 inline SparseFunction load_function(const Archive& archive, KernelPtr kernel, Index features,
-                                    Index columns, Index scored) {
-  const RowMatrix points = archive.get_matrix("dictionary", Archive::any_size, features);
-  const Vector origin = archive.get_vector("dictionary.origin");
-  const auto ids = archive.get_integers("dictionary.ids", points.rows());
-  const auto is_protected = archive.get_integers("dictionary.protected", points.rows());
-  const RowMatrix weights = archive.get_matrix("weights", points.rows(), columns);
+                                    Index columns, Index scored, const std::string& prefix = "") {
+  const RowMatrix points = archive.get_matrix(prefix + "dictionary", Archive::any_size, features);
+  const Vector origin = archive.get_vector(prefix + "dictionary.origin");
+  const auto ids = archive.get_integers(prefix + "dictionary.ids", points.rows());
+  const auto is_protected = archive.get_integers(prefix + "dictionary.protected", points.rows());
+  const RowMatrix weights = archive.get_matrix(prefix + "weights", points.rows(), columns);
   require(points.allFinite() && origin.allFinite() && weights.allFinite(),
           "The model file holds numbers that are not finite.");
-  const Index next_id = archive.get_integer("dictionary.next_id");
+  const Index next_id = archive.get_integer(prefix + "dictionary.next_id");
   const std::set<std::int64_t> known(ids.begin(), ids.end());
   require(known.size() == ids.size() && next_id >= 0 && next_id < (Index{1} << 62) &&
               (known.empty() || (*known.begin() >= 0 && *known.rbegin() < next_id)),
@@ -96,7 +100,8 @@ inline SparseFunction load_function(const Archive& archive, KernelPtr kernel, In
     dictionary.append(points.row(i), views.data(), i, is_protected[k] != 0, ids[k]);
   }
   SparseFunction function(kernel, features, columns, scored);
-  function.restore(std::move(dictionary), weights, load_factor_state(archive, points.rows()));
+  function.restore(std::move(dictionary), weights,
+                   load_factor_state(archive, points.rows(), prefix));
   return function;
 }
 

@@ -30,6 +30,7 @@ inline LossExpression split_loss(const std::string& text) {
 }
 
 inline LossPtr make_loss_with_parameter(const std::string& name, double parameter) {
+  if (name == "squared") return std::make_shared<SquaredLoss>(parameter);
   if (name == "huber") return std::make_shared<HuberLoss>(parameter);
   if (name == "epsilon_insensitive") return std::make_shared<EpsilonInsensitiveLoss>(parameter);
   if (name == "pinball") return std::make_shared<PinballLoss>(parameter);
@@ -56,7 +57,7 @@ inline LossPtr parse_loss(const std::string& text) {
                            : detail::make_plain_loss(parsed.name);
   if (loss) return loss;
   throw Error("There is no loss \"" + text +
-              "\": use squared, huber(threshold), epsilon_insensitive(tolerance), "
+              "\": use squared, squared(scale), huber(threshold), epsilon_insensitive(tolerance), "
               "pinball(quantile), binary_logistic, multiclass_logistic, mirror_logistic, "
               "binary_hinge or multiclass_hinge.");
 }

@@ -48,15 +48,27 @@ class ElementwiseLoss : public Loss {
   bool is_classification() const final { return false; }
 };
 
-// (f - y)^2 / 2
+// scale (f - y)^2 / 2. The COLK paper has no 1/2: its loss is that of scale 2.
 class SquaredLoss final : public ElementwiseLoss<SquaredLoss> {
  public:
-  double judge(double prediction, double target, double& slope) const {
-    slope = prediction - target;
-    return 0.5 * slope * slope;
+  explicit SquaredLoss(double scale = 1) : scale_(scale) {
+    if (std::isfinite(scale) && scale > 0) return;
+    throw Error("The scale of the squared loss is " + format_number(scale) +
+                ": give a positive, finite number.");
   }
 
-  std::string describe() const override { return "squared"; }
+  double judge(double prediction, double target, double& slope) const {
+    const double difference = prediction - target;
+    slope = scale_ * difference;
+    return 0.5 * slope * difference;
+  }
+
+  std::string describe() const override {
+    return scale_ == 1 ? "squared" : "squared(" + format_number(scale_) + ")";
+  }
+
+ private:
+  double scale_;
 };
 
 // With r = f - y: r^2 / 2 for |r| <= threshold, threshold (|r| - threshold / 2) beyond.

@@ -1,0 +1,204 @@
+#include <pybind11/functional.h>
+#include <pybind11/stl.h>
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <parsimon/algorithm/function_problem.hpp>
+#include <parsimon/io/colk_file.hpp>
+#include <string>
+#include <utility>
+
+#include "bindings.hpp"
+#include "shared_model.hpp"
+
+namespace parsimon::bindings {
+
+namespace {
+
+using General = Compositional<FunctionProblem>;
+
+template <class Model>
+Index run(Shared<Model>& model, const ConstRows& samples, const ConstRows& targets,
+          const Eigen::Ref<const Vector>& sample_weights, Index batch_size) {
+  return model.run([&](Model& m, const auto& keep_going) {
+    return m.run(samples, targets, sample_weights, batch_size, keep_going);
+  });
+}
+
+template <class Model>
+RowMatrix predict(const Shared<Model>& model, const ConstRows& points) {
+  return model.use([&](const Model& m) {
+    require(points.cols() == m.features(), "The points have " + std::to_string(points.cols()) +
+                                               " features, but the model was made for " +
+                                               std::to_string(m.features()) + ".");
+    RowMatrix values(points.rows(), m.outputs());
+    m.predict(points, values);
+    return values;
+  });
+}
+
+CompositionalSettings make_settings(const Schedule& step, const Schedule& tracking,
+                                    const Schedule& budget, double regularization, bool average) {
+  return {make_step(step), make_step(tracking), make_budget(budget), regularization, average};
+}
+
+std::unique_ptr<Shared<Colk>> make_colk(std::shared_ptr<Kernel> kernel, std::shared_ptr<Loss> loss,
+                                        const std::string& risk, double weight, double parameter,
+                                        std::optional<double> clip, const Schedule& step,
+                                        const Schedule& tracking, const Schedule& budget,
+                                        double regularization, bool average, Index features,
+                                        Index outputs) {
+  const Risk measure{Risk::parse(risk), weight, parameter,
+                     clip.value_or(std::numeric_limits<double>::infinity())};
+  return std::make_unique<Shared<Colk>>(
+      Colk(std::move(kernel), RiskProblem(std::move(loss), measure),
+           make_settings(step, tracking, budget, regularization, average), features, outputs));
+}
+
+// Calls of Python functions on blocks, with the GIL that the algorithm runs without. The functions
+// are let go with the GIL too, whoever does it last.
+using Callable = std::shared_ptr<py::object>;
+
+Callable keep(const py::object& callable) {
+  return {new py::object(callable), [](py::object* object) {
+            const py::gil_scoped_acquire locked;
+            delete object;
+          }};
+}
+
+template <typename... Arguments>
+RowMatrix call(const Callable& callable, const Arguments&... arguments) {
+  const py::gil_scoped_acquire locked;
+  const py::object result = (*callable)(RowMatrix(arguments)...);
+  auto array = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(result);
+  if (!array) throw py::error_already_set();
+  const auto rows = static_cast<Index>(array.ndim() > 0 ? array.shape(0) : 1);
+  const Index columns = rows > 0 ? static_cast<Index>(array.size()) / rows : 0;
+  return Eigen::Map<const RowMatrix>(array.data(), rows, columns);
+}
+
+FunctionProblem make_problem(const py::dict& functions, Index tracked) {
+  ProblemFunctions all;
+  const auto get = [&](const char* name) {
+    return functions.contains(name) && !functions[name].is_none() ? keep(functions[name])
+                                                                  : Callable();
+  };
+  const auto of_two = [](Callable f) {
+    return [f](const ConstRows& a, const ConstRows& b) { return call(f, a, b); };
+  };
+  const auto of_three = [](Callable f) {
+    return [f](const ConstRows& a, const ConstRows& b, const RowVector& g) {
+      return call(f, a, b, g);
+    };
+  };
+  if (const Callable f = get("inner")) all.inner = of_two(f);
+  if (const Callable f = get("inner_derivative")) all.inner_slopes = of_two(f);
+  if (const Callable f = get("outer_gradient")) all.by_tracked = of_three(f);
+  if (const Callable f = get("direct_gradient")) all.by_prediction = of_three(f);
+  if (const Callable f = get("outer")) all.value = of_three(f);
+  return {std::move(all), tracked};
+}
+
+std::unique_ptr<Shared<General>> make_general(std::shared_ptr<Kernel> kernel,
+                                              const py::dict& functions, Index tracked,
+                                              const Schedule& step, const Schedule& tracking,
+                                              const Schedule& budget, double regularization,
+                                              bool average, Index features, Index outputs) {
+  return std::make_unique<Shared<General>>(
+      General(std::move(kernel), make_problem(functions, tracked),
+              make_settings(step, tracking, budget, regularization, average), features, outputs));
+}
+
+std::unique_ptr<Shared<PolicyEvaluation>> make_policy_evaluation(
+    std::shared_ptr<Kernel> kernel, bool gradient, double discount, const Schedule& step,
+    const Schedule& tracking, const Schedule& budget, const Schedule& tracker_budget,
+    double regularization, bool average, Index features) {
+  PolicyEvaluationSettings settings{gradient,
+                                    discount,
+                                    make_step(step),
+                                    make_step(tracking),
+                                    make_budget(budget),
+                                    make_budget(tracker_budget),
+                                    regularization,
+                                    average};
+  return std::make_unique<Shared<PolicyEvaluation>>(
+      PolicyEvaluation(std::move(kernel), std::move(settings), features));
+}
+
+template <class Problem>
+void register_compositional(py::class_<Shared<Compositional<Problem>>>& cls) {
+  using Model = Compositional<Problem>;
+  cls.def("run", &run<Model>, py::arg("samples"), py::arg("targets"), py::arg("sample_weights"),
+          py::arg("batch_size"))
+      .def("predict", &predict<Model>, py::arg("points"), Unlocked())
+      .def_property_readonly("tracked", reading<Model>([](const Model& m) { return m.tracked(); }))
+      .def_property_readonly("iterate", reading<Model>([](const Model& m) {
+                               return m.function().expansion(0, m.outputs());
+                             }))
+      .def_property_readonly("risk_trace", reading<Model>([](const Model& m) {
+                               return detail::risk_trace_matrix(m.risk_trace());
+                             }));
+  register_answers(cls, [](const Model& m) -> auto& { return m.dictionary(); });
+}
+
+}  // namespace
+
+void register_colk(py::module_& module) {
+  py::class_<Shared<Colk>> colk(module, "Colk");
+  colk.def(py::init(&make_colk), py::arg("kernel"), py::arg("loss"), py::kw_only(), py::arg("risk"),
+           py::arg("weight"), py::arg("parameter"), py::arg("clip"), py::arg("step"),
+           py::arg("tracking"), py::arg("budget"), py::arg("regularization"), py::arg("average"),
+           py::arg("features"), py::arg("outputs"));
+  register_compositional(colk);
+  register_reader<Colk>(colk, [](const Archive& archive, KernelPtr kernel) {
+    return colk_from_archive(archive, std::move(kernel));
+  });
+
+  py::class_<Shared<General>> general(module, "Compositional");
+  general
+      .def(py::init(&make_general), py::arg("kernel"), py::arg("functions"), py::arg("tracked"),
+           py::kw_only(), py::arg("step"), py::arg("tracking"), py::arg("budget"),
+           py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"))
+      .def_static(
+          "from_entries",
+          [](const py::dict& entries, std::shared_ptr<Kernel> kernel, const py::dict& functions,
+             Index tracked) {
+            const Archive archive = to_archive(entries);
+            detail::require_algorithm(archive, "compositional");
+            return std::make_unique<Shared<General>>(compositional_from_archive(
+                archive, make_problem(functions, tracked), std::move(kernel)));
+          },
+          py::arg("entries"), py::arg("kernel"), py::arg("functions"), py::arg("tracked"));
+  register_compositional(general);
+
+  py::class_<Shared<PolicyEvaluation>> policy(module, "PolicyEvaluation");
+  policy
+      .def(py::init(&make_policy_evaluation), py::arg("kernel"), py::kw_only(), py::arg("gradient"),
+           py::arg("discount"), py::arg("step"), py::arg("tracking"), py::arg("budget"),
+           py::arg("tracker_budget"), py::arg("regularization"), py::arg("average"),
+           py::arg("features"))
+      .def(
+          "run",
+          [](Shared<PolicyEvaluation>& model, const ConstRows& states,
+             const Eigen::Ref<const Vector>& rewards, const ConstRows& next_states,
+             const Eigen::Ref<const Vector>& stay, Index batch_size) {
+            const Transitions all{states, rewards, next_states, stay};
+            return model.run([&](PolicyEvaluation& m, const auto& keep_going) {
+              return m.run(all, batch_size, keep_going);
+            });
+          },
+          py::arg("states"), py::arg("rewards"), py::arg("next_states"), py::arg("stay"),
+          py::arg("batch_size"))
+      .def("predict", &predict<PolicyEvaluation>, py::arg("points"), Unlocked())
+      .def_property_readonly("tracker_order",
+                             reading<PolicyEvaluation>([](const PolicyEvaluation& m) {
+                               return m.tracker().model_order();
+                             }));
+  register_answers(policy, [](const PolicyEvaluation& m) -> auto& { return m.dictionary(); });
+  register_reader<PolicyEvaluation>(policy, [](const Archive& archive, KernelPtr kernel) {
+    return policy_evaluation_from_archive(archive, std::move(kernel));
+  });
+}
+
+}  // namespace parsimon::bindings

@@ -1,0 +1,257 @@
+#include <parsimon/algorithm/function_problem.hpp>
+#include <parsimon/algorithm/polk.hpp>
+#include <parsimon/io/colk_file.hpp>
+
+#include "check.hpp"
+#include "reference.hpp"
+
+using namespace parsimon;
+using reference::Random;
+
+namespace {
+
+const auto forever = [] { return true; };
+const Vector unweighted(0);
+const auto kernel = std::make_shared<Gaussian>(0.5);
+
+struct Samples {
+  RowMatrix x, y;
+};
+
+Samples curve(Index count, unsigned seed) {
+  Random random(seed);
+  Samples samples{random.normal_points(count, 2), RowMatrix(count, 1)};
+  const RowMatrix noise = random.normal_points(count, 1);
+  for (Index i = 0; i < count; ++i) {
+    samples.y(i, 0) = std::sin(2 * samples.x(i, 0)) + 0.3 * noise(i, 0);
+  }
+  return samples;
+}
+
+Risk risk(Risk::Kind kind, double weight = 0.3) {
+  Risk result;
+  result.kind = kind;
+  result.weight = weight;
+  result.parameter = kind == Risk::Kind::cvar ? 0.8 : 4;
+  return result;
+}
+
+CompositionalSettings settings(double budget) {
+  CompositionalSettings result;
+  result.step = StepSchedule::constant(0.2);
+  result.tracking = StepSchedule::constant(0.1);
+  result.budget = BudgetSchedule::fixed(budget);
+  result.regularization = 1e-3;
+  result.average = true;
+  return result;
+}
+
+Colk make_colk(const Risk& measure, double budget = 0.01) {
+  return Colk(kernel, RiskProblem(std::make_shared<SquaredLoss>(), measure), settings(budget), 2,
+              1);
+}
+
+const std::vector<Risk::Kind> all_kinds = {Risk::Kind::none, Risk::Kind::semideviation,
+                                           Risk::Kind::semivariance, Risk::Kind::moments,
+                                           Risk::Kind::cvar};
+
+// E l + w D[l] over all predictions, with the inner expectation or the value at risk u.
+double objective(const Risk& measure, const RowMatrix& f, const RowMatrix& y, double u) {
+  const Vector losses = 0.5 * (f - y).rowwise().squaredNorm();
+  const double mean = losses.mean();
+  double dispersion = 0;
+  for (const double loss : losses) {
+    if (measure.kind == Risk::Kind::cvar) {
+      dispersion += u + std::max(0.0, loss - u) / (1 - measure.parameter);
+    } else {
+      double slope = 0;
+      dispersion += measure.dispersion(loss - mean, slope);
+    }
+  }
+  dispersion /= static_cast<double>(losses.size());
+  return (measure.kind == Risk::Kind::cvar ? 1 - measure.weight : 1) * mean +
+         measure.weight * dispersion;
+}
+
+}  // namespace
+
+// With theta = xi = all samples and the exact mean as what is tracked, the two parts of the
+// quasi-gradient add up to the gradient of the empirical objective.
+TEST(quasi_gradient_is_the_gradient_of_the_empirical_objective) {
+  Random random(1);
+  const RowMatrix f = random.normal_points(40, 1), y = random.normal_points(40, 1);
+  const Vector exact = 0.5 * (f - y).rowwise().squaredNorm();
+  for (const Risk::Kind kind : all_kinds) {
+    const Risk measure = risk(kind);
+    RiskProblem problem(std::make_shared<SquaredLoss>(), measure);
+    RowVector g = RowVector::Constant(problem.tracked(), exact.mean());
+    RowMatrix direct(40, 1), through(40, 1);
+    RowVector by_g = RowVector::Zero(problem.tracked());
+    Vector losses(40);
+    RiskRecord record;
+    problem.outer(f, y, g, direct, by_g, losses, record);
+    through.setZero();
+    if (problem.xi_count(40) > 0) problem.inner(f, y, by_g, through);
+    CHECK_NEAR(record.mean, exact.mean(), 1e-14);
+    for (Index i = 0; i < 40; ++i) {
+      const double h = 1e-6;
+      RowMatrix up = f, down = f;
+      up(i, 0) += h;
+      down(i, 0) -= h;
+      const double slope =
+          (objective(measure, up, y, exact.mean()) - objective(measure, down, y, exact.mean())) /
+          (2 * h);
+      CHECK_NEAR((direct(i, 0) + through(i, 0)) / 40, slope, 2e-8);
+    }
+  }
+}
+
+TEST(without_risk_it_is_polk_to_the_last_bit) {
+  const Samples samples = curve(400, 2);
+  for (const double budget : {0.0, 0.01}) {
+    Colk colk = make_colk(risk(Risk::Kind::none, 0), budget);
+    const CompositionalSettings s = settings(budget);
+    Polk polk(kernel, {std::make_shared<SquaredLoss>(), s.step, s.budget, s.regularization, true},
+              2, 1);
+    colk.run(samples.x, samples.y, unweighted, 7, forever);
+    polk.run(samples.x, samples.y, unweighted, 7, forever);
+    CHECK(RowMatrix(colk.function().weights()) == RowMatrix(polk.function().weights()));
+    CHECK(RowMatrix(colk.dictionary().points()) ==
+          RowMatrix(polk.function().dictionary().points()));
+  }
+}
+
+// (82)-(83) for one pair a step, without compression, in plain loops.
+TEST(one_pair_a_step_is_the_printed_update) {
+  const Samples samples = curve(200, 3);
+  Risk measure = risk(Risk::Kind::moments, 0.1);
+  measure.clip = 1;
+  Colk colk(kernel, RiskProblem(std::make_shared<SquaredLoss>(2), measure), settings(0), 2, 1);
+  colk.run(samples.x, samples.y, unweighted, 2, forever);
+
+  std::vector<double> weights;
+  double g = 0;
+  const auto f = [&](Index i) {
+    double value = 0;
+    for (std::size_t m = 0; m < weights.size(); ++m) {
+      const RowVector d = samples.x.row(static_cast<Index>(m)) - samples.x.row(i);
+      value += weights[m] * std::exp(-d.squaredNorm() / (2 * 0.25));
+    }
+    return value - samples.y(i, 0);
+  };
+  for (Index t = 0; t < 200; t += 2) {
+    const double r = f(t), other = f(t + 1);
+    g = t == 0 ? other * other : 0.9 * g + 0.1 * other * other;
+    const double d = r * r - g;
+    const double pull = std::clamp(0.1 * (2 * d + 3 * d * d + 4 * d * d * d), -1.0, 1.0);
+    for (double& w : weights) w *= 1 - 0.2 * 1e-3;
+    weights.push_back(-0.2 * (1 + pull) * 2 * r);
+    weights.push_back(0.2 * pull * 2 * other);
+  }
+  CHECK_NEAR(colk.tracked()(0), g, 1e-12);
+  CHECK(colk.model_order() == 200);
+  for (Index i = 0; i < 200; ++i) {
+    CHECK_NEAR(colk.function().weights()(i, 0), weights[static_cast<std::size_t>(i)], 1e-12);
+  }
+}
+
+TEST(functions_on_blocks_make_the_same_model) {
+  const Samples samples = curve(300, 4);
+  Colk colk = make_colk(risk(Risk::Kind::moments));
+  ProblemFunctions functions;
+  const auto losses = [](const ConstRows& f, const ConstRows& y) -> RowMatrix {
+    return 0.5 * (f - y).cwiseAbs2();
+  };
+  const auto slope = [](double d) { return 0.3 * (2 * d + 3 * d * d + 4 * d * d * d); };
+  functions.inner = losses;
+  functions.inner_slopes = [](const ConstRows& f, const ConstRows& y) -> RowMatrix {
+    return f - y;
+  };
+  functions.by_tracked = [=](const ConstRows& f, const ConstRows& y, const RowVector& g) {
+    return RowMatrix(losses(f, y).unaryExpr([&](double l) { return -slope(l - g(0)); }));
+  };
+  functions.by_prediction = [=](const ConstRows& f, const ConstRows& y, const RowVector& g) {
+    const RowMatrix scale = losses(f, y).unaryExpr([&](double l) { return 1 + slope(l - g(0)); });
+    return RowMatrix(scale.cwiseProduct(f - y));
+  };
+  Compositional<FunctionProblem> general(kernel, FunctionProblem(functions, 1), settings(0.01), 2,
+                                         1);
+  colk.run(samples.x, samples.y, unweighted, 6, forever);
+  general.run(samples.x, samples.y, unweighted, 6, forever);
+  CHECK(colk.model_order() == general.model_order());
+  CHECK((colk.prediction_weights() - general.prediction_weights()).cwiseAbs().maxCoeff() < 1e-10);
+
+  functions.inner = [](const ConstRows&, const ConstRows&) -> RowMatrix { return RowMatrix(1, 3); };
+  Compositional<FunctionProblem> wrong(kernel, FunctionProblem(functions, 1), settings(0), 2, 1);
+  CHECK_THROWS(wrong.run(samples.x, samples.y, unweighted, 6, forever), Error);
+  CHECK(wrong.model_order() == 0 && wrong.samples() == 0);
+}
+
+TEST(a_step_that_diverges_changes_nothing) {
+  Samples samples = curve(60, 5);
+  samples.y *= 1e40;
+  Colk colk = make_colk(risk(Risk::Kind::moments), 0);
+  CHECK_THROWS(colk.run(samples.x, samples.y, unweighted, 2, forever), DivergenceError);
+  const std::string before = to_archive(colk).to_bytes();
+  CHECK_THROWS(colk.run(samples.x, samples.y, unweighted, 2, forever), DivergenceError);
+  CHECK(to_archive(colk).to_bytes() == before);
+}
+
+TEST(a_model_that_is_read_back_goes_on_with_the_same_bits) {
+  const Samples samples = curve(300, 6);
+  for (const Risk::Kind kind : all_kinds) {
+    Colk straight = make_colk(risk(kind));
+    straight.run(samples.x.topRows(150), samples.y.topRows(150), unweighted, 8, forever);
+    Colk again = colk_from_archive(Archive::from_bytes(to_archive(straight).to_bytes()));
+    straight.run(samples.x.bottomRows(150), samples.y.bottomRows(150), unweighted, 8, forever);
+    again.run(samples.x.bottomRows(150), samples.y.bottomRows(150), unweighted, 8, forever);
+    CHECK(to_archive(again).to_bytes() == to_archive(straight).to_bytes());
+  }
+  Archive archive = to_archive(make_colk(risk(Risk::Kind::cvar)));
+  archive.set("risk", std::string("bravery"));
+  CHECK_THROWS(colk_from_archive(archive), Error);
+  archive.set("risk", std::string("cvar"));
+  archive.set("tracked", Vector(Vector::Zero(1)));
+  CHECK_THROWS(colk_from_archive(archive), Error);
+}
+
+TEST(policy_evaluation_reads_its_tracker_before_updating_it) {
+  Random random(7);
+  const RowMatrix x = random.normal_points(50, 2), y = random.normal_points(50, 2);
+  const Vector rewards = random.normal_points(50, 1).col(0);
+  Vector stay = Vector::Ones(50);
+  stay(13) = 0;
+  for (const bool gradient : {true, false}) {
+    PolicyEvaluationSettings s;
+    s.gradient = gradient;
+    s.average = false;
+    PolicyEvaluation model(kernel, s, 2);
+    model.run({x, rewards, y, stay}, 1, forever);
+
+    RowMatrix points(100, 2);
+    Vector value = Vector::Zero(100), tracker = Vector::Zero(100);
+    points << x, y;
+    RowMatrix gram(100, 100);
+    for (Index i = 0; i < 100; ++i) {
+      for (Index j = 0; j < 100; ++j) {
+        gram(i, j) = std::exp(-(points.row(i) - points.row(j)).squaredNorm() / (2 * 0.25));
+      }
+    }
+    for (Index t = 0; t < 50; ++t) {
+      const double ahead = 0.9 * stay(t);
+      const double difference =
+          rewards(t) + ahead * gram.row(50 + t).dot(value) - gram.row(t).dot(value);
+      const double expected = gradient ? gram.row(t).dot(tracker) : difference;
+      value(t) += 0.1 * expected;
+      if (!gradient) continue;
+      value(50 + t) -= 0.1 * ahead * expected;
+      tracker(t) += 0.1 * (difference - expected);
+    }
+    RowMatrix values(50, 1);
+    model.predict(x, values);
+    CHECK((values.col(0) - gram.topRows(50) * value).cwiseAbs().maxCoeff() < 1e-12);
+    const PolicyEvaluation again =
+        policy_evaluation_from_archive(Archive::from_bytes(to_archive(model).to_bytes()));
+    CHECK(to_archive(again).to_bytes() == to_archive(model).to_bytes());
+  }
+}
