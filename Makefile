@@ -32,11 +32,12 @@ demo: $(VENV)/.installed
 test: lint test-python test-cpp
 
 test-python: $(VENV)/.dev
-	PARSIMON_WHEEL="$$(ls $(CURDIR)/$(BUILD)/dist/*.whl)" $(BIN)/python -m pytest $(ARGS)
+	OPENBLAS_NUM_THREADS=1 PARSIMON_WHEEL="$$(ls $(CURDIR)/$(BUILD)/dist/*.whl)" \
+	  $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(ARGS)
 
 test-cpp: $(BUILD)/cpp/.stamp
 	$(BIN)/cmake --build $(BUILD)/cpp
-	$(BIN)/ctest --test-dir $(BUILD)/cpp --output-on-failure
+	$(BIN)/ctest --test-dir $(BUILD)/cpp --output-on-failure --parallel 2
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check $(PY_DIRS)

@@ -76,7 +76,8 @@ def points():
         (Gaussian() + 2.0 * Linear(), gp.RBF() + 2.0 * gp.DotProduct(0.0)),
         (Gaussian() * Matern(), gp.RBF() * gp.Matern()),
     ],
-    ids=repr,
+    # A function has no name that is the same in every process.
+    ids=lambda part: repr(part) if isinstance(part, kernels.Kernel) else "reference",
 )
 def test_equals_scikit_learn(kernel, reference, points):
     X, Y = points

@@ -238,6 +238,68 @@ TEST(probabilities_are_normalised_and_ordered) {
   CHECK(two(2, 0) == 1.0 && two(2, 1) == 0.0);
 }
 
+// f = exp(z): values are those of the logistic loss of f, and gradients softmax(f) - onehot(y).
+TEST(mirror_logistic_is_the_derivative_of_the_logistic_loss_by_exp_z) {
+  using Real = long double;
+  std::mt19937 random(5);
+  const LossPtr loss = parse_loss("mirror_logistic");
+  const Case c{loss, 4, 4};
+  const RowMatrix z = random_predictions(c, 200, random), y = random_targets(c, 200, random);
+  const Evaluation e = evaluate(*loss, z, y);
+  RowMatrix p(200, 4);
+  dynamic_cast<const ProbabilisticLoss&>(*loss).probabilities(z, p);
+  for (Index i = 0; i < z.rows(); ++i) {
+    const Index label = static_cast<Index>(y(i, 0));
+    Real sum = 0;
+    for (Index k = 0; k < 4; ++k) sum += std::exp(std::exp(static_cast<Real>(z(i, k))));
+    const Real value = std::log(sum) - std::exp(static_cast<Real>(z(i, label)));
+    CHECK_NEAR(e.values(i), static_cast<double>(value), 4e-15 * std::exp(3.0));
+    for (Index k = 0; k < 4; ++k) {
+      const Real share = std::exp(std::exp(static_cast<Real>(z(i, k)))) / sum;
+      // exp(z) <= exp(3) is known to an eps, which is what softmax makes of it in relative terms.
+      CHECK_NEAR(p(i, k), static_cast<double>(share), 4e-15 * std::exp(3.0));
+      CHECK_NEAR(e.gradient(i, k), static_cast<double>(share) - (k == label ? 1.0 : 0.0),
+                 4e-15 * std::exp(3.0));
+    }
+  }
+}
+
+TEST(mirror_logistic_does_not_overflow) {
+  const MirrorLogisticLoss loss;
+  for (const double size : {1e3, 1e10, 1e300, std::numeric_limits<double>::max()}) {
+    RowMatrix z(4, 3), y(4, 1), p(4, 3);
+    z << size, -size, 0, -size, -size, -size, size, size, size, -size, 1, 2;
+    y << 1, 0, 2, 0;
+    const Evaluation e = evaluate(loss, z, y);
+    loss.probabilities(z, p);
+    CHECK(e.values.allFinite() && (e.values.array() >= 0).all());
+    CHECK(e.gradient.allFinite() && (e.gradient.array().abs() <= 1).all());
+    for (Index i = 0; i < 4; ++i) {
+      CHECK_NEAR(p.row(i).sum(), 1.0, 1e-15);
+      CHECK_NEAR(e.gradient.row(i).sum(), 0.0, 1e-15);
+    }
+    CHECK(p(0, 0) == 1 && e.gradient(0, 0) == 1 && e.gradient(0, 1) == -1);
+    for (Index k = 0; k < 3; ++k) {  // exp(-size) = 0 for all, and any number of equals
+      CHECK_NEAR(p(1, k), 1.0 / 3, 1e-15);
+      CHECK_NEAR(p(2, k), 1.0 / 3, 1e-15);
+    }
+    CHECK_NEAR(p(3, 2) / p(3, 1), std::exp(std::exp(2.0) - std::exp(1.0)), 1e-12);
+  }
+}
+
+TEST(mirror_logistic_keeps_the_order_of_the_classes) {
+  const MirrorLogisticLoss loss;
+  RowMatrix z(5, 3), p(5, 3);
+  z << -1, 0.5, 0.4, 5, 5.1, -3, 300, 301, 299, 700, 800, 650, 1e3, 2e3, -1e3;
+  loss.probabilities(z, p);
+  for (Index i = 0; i < 5; ++i) CHECK(p(i, 1) > p(i, 0) && p(i, 1) > p(i, 2));
+  CHECK(loss.describe() == "mirror_logistic");
+  CHECK(parse_loss(loss.describe())->describe() == loss.describe());
+  CHECK(loss.is_classification() && loss.class_count(3) == 3);
+  CHECK_THROWS(loss.class_count(1), Error);
+  CHECK_THROWS(loss.check_targets(RowMatrix::Constant(2, 1, 3.0), 3), Error);
+}
+
 TEST(evaluation_allocates_nothing_and_takes_blocks) {
   std::mt19937 random(4);
   for (const Case& c : all_cases()) {

@@ -203,3 +203,26 @@ TEST(points_of_norm_zero_are_dependent_on_nothing_at_all) {
   CHECK(scene.newcomers.fold(basis_weights, weights, 1, 1e-30) == 0);
   CHECK(weights(1, 0) == 5 && scene.newcomers.folded().size() == 2);
 }
+
+// Some onto the basis, some onto newcomers, and most onto both: each column as if it were alone.
+TEST(every_column_of_the_weights_is_moved_the_same_way) {
+  Random random(4);
+  const RowMatrix points = random.clustered_points(40, 2, 6, 1e-5);
+  const RowMatrix centres = points.topRows(3) + 0.3 * random.normal_points(3, 2);
+  Scene scene(reference::gaussian(0.5), centres, points);
+  const Index independent = scene.newcomers.independent();
+  CHECK(independent > 2 && independent < 20);
+  const RowMatrix basis = random.normal_points(3, 3), block = random.normal_points(40, 3);
+  RowMatrix basis_after = basis, block_after = block;
+  scene.newcomers.fold(basis_after, block_after, 1, 1e9);
+  CHECK(scene.newcomers.unfolded().empty());
+  for (Index c = 0; c < 3; ++c) {
+    RowMatrix basis_alone = basis.col(c), block_alone = block.col(c);
+    scene.newcomers.fold(basis_alone, block_alone, 1, 1e9);
+    CHECK((basis_after.col(c) - basis_alone).cwiseAbs().maxCoeff() < 1e-12);
+    CHECK((block_after.col(c) - block_alone).cwiseAbs().maxCoeff() < 1e-12);
+    CHECK((basis_after.col(c) - basis.col(c)).norm() > 0);
+    CHECK(squared_change(scene, basis.col(c), block.col(c), basis_after.col(c),
+                         block_after.col(c)) < 1e-5);
+  }
+}

@@ -117,6 +117,7 @@ void check_nodes(Spppot model, Random& random, int steps, Index batch_size, doub
     const Index before = model.model_order();
     const StepRecord record = model.step(x);
     CHECK_NEAR(record.loss, expected, 1e-11 * (1 + std::abs(expected)));
+    if (std::abs(record.loss - expected) > 1e-3) return;  // once is enough
     removed += before + record.active - model.model_order();
     most = std::max(most, model.model_order() - nodes.rows());
   }

@@ -144,7 +144,12 @@ def _encode(name: str, value: Any) -> Any:
                 f"{name} holds objects that are neither numbers nor text, which a model file "
                 f"cannot keep; use labels of one of these types."
             )
-        return {"array": value.tolist(), "type": kind, "object": value.dtype.kind == "O"}
+        return {
+            "array": value.tolist(),
+            "type": kind,
+            "object": value.dtype.kind == "O",
+            "shape": list(value.shape),  # which an empty list does not tell
+        }
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -176,4 +181,5 @@ def _decode(value: Any, kernel: kernels.Kernel) -> Any:
     dtype = {"text": object if value["object"] else np.str_}.get(value["type"], value["type"])
     if dtype not in (object, np.str_) and np.dtype(dtype).kind not in "biuf":
         raise ValueError(f"The file holds an array of the unknown type {dtype!r}.")
-    return np.array(value["array"], dtype=dtype)
+    array = np.array(value["array"], dtype=dtype)
+    return array.reshape(value["shape"]) if "shape" in value else array

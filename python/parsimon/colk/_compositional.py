@@ -295,6 +295,11 @@ class CompositionalLearner(StreamEstimator):
     def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:  # noqa: ARG002
         return {}
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
 
 def _schedule(rate: float, schedule: Any) -> tuple[str, list[float]]:
     law = schedules.resolve(schedule)

@@ -353,6 +353,11 @@ class PolicyEvaluator(StreamEstimator):
     def _validate_samples(self, X: ArrayLike, *, reset: bool = False) -> NDArray[Any]:
         return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=reset))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
 
 def _column(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """Return one value a transition, given as such or as a column."""

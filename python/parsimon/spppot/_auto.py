@@ -27,13 +27,15 @@ KERNELS: dict[str, Any] = {
 
 # Of the data's range, what a domain that is left to us has more on either side.
 _MARGIN = 0.1
+# Of a domain. A density may be much larger and smaller than the uniform one.
+_SMALLEST_VOLUME = 1e-200
 # Nodes of a grid that is left to us, at most: with cells half as wide as the kernel, and as wide as
 # it. Beyond, they are scattered.
 _MOST_FINE_NODES = 256
 _MOST_NODES = 1024
 _FEWEST_CELLS = 10
-# Bandwidth that is left to us, at least, in units of the distance of that many nodes; one feature is
-# covered in any case.
+# Bandwidth that is left to us, at least, in units of the distance of that many nodes; one feature
+# is covered in any case.
 _LEAST_REACH = 1.5
 # Bytes that the kernel matrices of a grid may take: about three of nodes x nodes doubles.
 _MOST_BYTES = 4 << 30
@@ -41,7 +43,7 @@ _MOST_BYTES = 4 << 30
 _SUBSAMPLE = 500
 
 
-def check_domain(domain: Any) -> Array | None:
+def check_domain(domain: Any, name: str = "domain") -> Array | None:
     """Return the bounds, one row a feature, or None for "auto"; refuse what is neither."""
     if isinstance(domain, str) and domain == "auto":
         return None
@@ -52,19 +54,32 @@ def check_domain(domain: Any) -> Array | None:
     if bounds.shape == (2,):
         bounds = bounds[None]
     if bounds.ndim != 2 or bounds.shape[1] != 2 or not len(bounds):
+        auto = "'auto', or " if name == "domain" else ""
         raise ValueError(
-            f"domain must be 'auto', or a pair (low, high) for each feature; got {domain!r}."
+            f"{name} must be {auto}a pair (low, high) for each feature; got {domain!r}."
         )
     if not np.isfinite(bounds).all() or not (bounds[:, 0] < bounds[:, 1]).all():
         raise ValueError(
-            f"domain must have finite bounds, low below high along each feature, or it has no "
+            f"{name} must have finite bounds, low below high along each feature, or it has no "
             f"volume; got {domain!r}."
         )
     return bounds
 
 
 def choose_domain(domain: Any, X: Array) -> Array:
-    """Return the bounds for these data."""
+    """Return the bounds for these data, of a volume whose inverse is a number, too."""
+    bounds = _bounds_for(domain, X)
+    with np.errstate(over="ignore"):
+        volume = float(np.prod(bounds[:, 1] - bounds[:, 0]))
+    if not _SMALLEST_VOLUME <= volume <= 1 / _SMALLEST_VOLUME:
+        raise ValueError(
+            f"The domain has a volume of {volume:.3g}, where densities leave the range of a "
+            f"double; scale the features."
+        )
+    return bounds
+
+
+def _bounds_for(domain: Any, X: Array) -> Array:
     bounds = check_domain(domain)
     if bounds is not None:
         if len(bounds) != X.shape[1]:

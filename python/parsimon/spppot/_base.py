@@ -121,7 +121,7 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
             X = self._validate_samples(X, reset=True)
             domain = _auto.choose_domain(self.domain, X)
             points, fitted = self._start(X, domain, validation)
-            self._fit(points, {**fitted, "_fit_points_": len(points)})
+            self._fit(points, {**fitted, "_fit_points_": len(points), "_fit_samples_": None})
             self._warn_if_integral_is_off()
             return self
 
@@ -160,24 +160,20 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
                 domain = _auto.choose_domain(self.domain, X)
                 points, fitted = self._start(X, domain, validation)
                 return self._partial_fit(points, {**fitted, "_fit_points_": 0})
-            points, rejected = self._inside(X, self.domain_, validation)
+            points, rejected = self._inside(X, self.domain_, validation, first=False)
             fitted = {"n_rejected_": self.n_rejected_ + rejected}
             if points.validation is not None:
                 points.validation.measured.extend(map(tuple, self._validation_))
                 fitted["_validation_"] = points.validation.measured
             if not len(points):
-                self.__dict__.update(fitted)
+                self._adopt(self._model, fitted)
                 return self
             return self._partial_fit(points, fitted)
 
     def _start(
         self, X: Array, domain: Array, validation: ArrayLike | None
     ) -> tuple[_Points, dict[str, Any]]:
-        points, rejected = self._inside(X, domain, validation)
-        if not len(points):
-            raise ValueError(
-                f"None of the samples (n_samples={len(X)}) is in the domain {domain.tolist()}."
-            )
+        points, rejected = self._inside(X, domain, validation, first=True)
         watch = points.validation
         return points, {
             "domain_": domain,
@@ -186,21 +182,30 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
             "_validation_": [] if watch is None else watch.measured,
         }
 
-    def _inside(self, X: Array, domain: Array, validation: ArrayLike | None) -> tuple[_Points, int]:
+    def _inside(
+        self, X: Array, domain: Array, validation: ArrayLike | None, *, first: bool
+    ) -> tuple[_Points, int]:
         """Return the points in the domain, and how many are not."""
         low, high = domain.T
         inside = ((low <= X) & (high >= X)).all(axis=1)
         rejected = int(len(X) - inside.sum())
+        if first and not inside.any():
+            raise ValueError(
+                f"None of the samples (n_samples={len(X)}) is in the domain {domain.tolist()}."
+            )
         if rejected:
             warnings.warn(
                 f"{rejected} of {len(X)} samples are outside the domain {domain.tolist()} and are "
                 f"left out; the first is {X[~inside][0].tolist()}.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4 if first else 3,
             )
         watch = None
         if validation is not None:
-            held_out = self._validate_samples(validation)
+            try:
+                held_out = self._validate_samples(validation)
+            except ValueError as error:
+                raise ValueError(f"The validation data cannot be used. {error}") from error
             watch = _Validation(held_out, domain)
         nothing = np.empty((int(inside.sum()), 0))
         return _Points(X[inside], nothing, np.empty(0), 0, domain, watch), rejected
@@ -226,7 +231,7 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
 
     def _adopt(self, model: Any, fitted: dict[str, Any]) -> None:
         fitted = dict(fitted)
-        if fitted.get("_fit_points_"):
+        if "_fit_samples_" in fitted and fitted["_fit_samples_"] is None:
             fitted["_fit_samples_"] = int(model.samples)
         if "_validation_" in fitted:
             fitted["_validation_"] = np.reshape(fitted["_validation_"], (-1, 2)).astype(float)
@@ -268,7 +273,8 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
         if not abs(integral - 1) <= _TOLERABLE:
             warnings.warn(
                 f"The learned density integrates to {integral:.3f} instead of 1. Train for more "
-                f"epochs, or choose a smaller learning rate or a finer grid_size.",
+                f"epochs, or choose a larger bandwidth, a finer grid_size or a smaller learning "
+                f"rate.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -338,7 +344,7 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
             The integral of the intensity over the box.
         """
         self._fitted_model()
-        bounds = _auto.check_domain(box)
+        bounds = _auto.check_domain(box, "box")
         if bounds is None or len(bounds) != self.n_features_in_:
             raise ValueError(
                 f"box must be a pair (low, high) for each of the {self.n_features_in_} features; "
@@ -364,7 +370,16 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
         model = self._fitted_model()
         check_count("n_samples", n_samples)
         random = check_random_state(random_state)
-        return draw(model.density, self.domain_, len(model.nodes), n_samples, random)
+        nodes = model.nodes
+        # Relative to the largest value: however small the density is, it is not rounded to 0.
+        top = float(model.log_density(nodes).max())
+        if not np.isfinite(top):
+            raise ValueError("The learned density is not positive at any node of the grid.")
+
+        def relative(points: Array) -> Array:
+            return np.asarray(np.exp(model.log_density(points) - top))
+
+        return draw(relative, self.domain_, len(nodes), n_samples, random)
 
     def _integral_over(self, box: Array) -> float:
         model = self._fitted_model()

@@ -1,0 +1,106 @@
+"""Files, pickles and copies of the intensity estimators: learning goes on bit for bit."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from polk_common import state
+from sklearn.exceptions import ConvergenceWarning
+
+import parsimon
+from parsimon import HybridIntensity, MirrorNewtonIntensity, SPPPOTIntensity, kernels
+from parsimon.datasets import make_poisson_gaussian
+
+LINE = {"domain": (0.0, 1.0), "random_state": 0, "epochs": 2}
+PLANE = {"domain": [(0, 1), (-2.0, 3.0)], "grid_size": (6, 8), "random_state": 0, "epochs": 1}
+
+ESTIMATORS = {
+    "first order": lambda: SPPPOTIntensity(**LINE),
+    "samples in the dictionary": lambda: SPPPOTIntensity(
+        **LINE, grid_size=8, bandwidth=0.02, parsimony=1e-3
+    ),
+    "dependent nodes": lambda: SPPPOTIntensity(**LINE, grid_size=100, bandwidth=0.08),
+    "held order": lambda: SPPPOTIntensity(
+        **LINE, grid_size=8, bandwidth=0.02, target_model_order=25
+    ),
+    "embedding": lambda: SPPPOTIntensity(**LINE, gradient="kernel_embedding"),
+    "sign": lambda: SPPPOTIntensity(**LINE, gradient="sign"),
+    "euclidean": lambda: SPPPOTIntensity(**LINE, mirror="euclidean"),
+    "mahalanobis": lambda: SPPPOTIntensity(**PLANE, mirror="mahalanobis"),
+    "dual averaging": lambda: SPPPOTIntensity(**LINE, method="dual_averaging", average=False),
+    "plane": lambda: SPPPOTIntensity(**PLANE, kernel=kernels.Matern([0.2, 0.8], 2.5)),
+    "second order": lambda: MirrorNewtonIntensity(**LINE),
+    "scattered nodes": lambda: MirrorNewtonIntensity(
+        domain=[(0, 1), (-2.0, 3.0)], bandwidth=(0.02, 0.1), random_state=0, epochs=1
+    ),
+    "before the switch": lambda: HybridIntensity(**LINE, patience=10**6, first_phase=10**6),
+    "after the switch": lambda: HybridIntensity(**LINE, patience=5),
+    "at the switch": lambda: HybridIntensity(**LINE, patience=10**6, first_phase=40),
+}
+
+
+def data(estimator):
+    X = make_poisson_gaussian(600, random_state=1)
+    if np.size(estimator.domain) == 2:
+        return X
+    return np.column_stack([X, 2.5 * make_poisson_gaussian(2000, random_state=2)[: len(X)]])
+
+
+def through_file(model, tmp_path):
+    model.save(tmp_path / "model.parsimon")
+    return parsimon.load(tmp_path / "model.parsimon")
+
+
+WAYS = {
+    "file": through_file,
+    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),
+    "deepcopy": lambda model, _: copy.deepcopy(model),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_learning_goes_on_as_if_it_had_not_stopped(name, way, tmp_path):
+    model = ESTIMATORS[name]()
+    X = data(model)
+    with warnings.catch_warnings():
+        # A short training of a coarse model need not be good.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X)
+    other = WAYS[way](model, tmp_path)
+    assert type(other) is type(model)
+    for round_ in range(3):
+        assert state(other) == state(model)
+        assert_array_equal(other.score_samples(X), model.score_samples(X))
+        part = slice(97 * round_, 97 * round_ + 190)
+        model.partial_fit(X[part])
+        other.partial_fit(X[part])
+        other = WAYS[way](other, tmp_path)
+    assert state(other) == state(model)
+    assert other.n_points_ == model.n_points_ == len(X) + 3 * 190
+
+
+def test_what_was_measured_is_saved(tmp_path):
+    X = make_poisson_gaussian(2000, random_state=0)
+    model = SPPPOTIntensity(**LINE).fit(X[:1000], validation=X[1000:])
+    other = through_file(model, tmp_path)
+    measured = model.trace_["validation_nll"]
+    assert np.isfinite(measured).sum() >= 4
+    assert_array_equal(other.trace_["validation_nll"], measured)
+    model.partial_fit(X[:100], validation=X[1000:])
+    assert np.isfinite(model.trace_["validation_nll"]).sum() > np.isfinite(measured).sum()
+
+
+def test_another_estimators_file_is_refused(tmp_path):
+    X = make_poisson_gaussian(300, random_state=0)
+    entries = SPPPOTIntensity(**{**LINE, "epochs": 30}).fit(X)._model.to_entries()
+    with pytest.raises(ValueError, match="mirror_newton"):
+        parsimon._core.MirrorNewton.from_entries(entries)
+    model = MirrorNewtonIntensity(**{**LINE, "epochs": 30}).fit(X)
+    stolen = parsimon._io.to_entries(model) | {"estimator": "SPPPOTIntensity"}
+    parsimon._core.write_archive(str(tmp_path / "stolen"), stolen)
+    with pytest.raises(ValueError, match="cannot hold a model of the algorithm 'mirror_newton'"):
+        parsimon.load(tmp_path / "stolen")
