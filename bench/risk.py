@@ -116,8 +116,8 @@ def compare(sets: int, samples: int) -> list[Row]:
     with machine.one_thread(), progress(total, description="risk") as bar:
         for kind in OUTLIERS:
             test = draw_samples(TEST_SAMPLES, kind, TEST_SEED)
-            for number in range(sets):
-                X, y, _ = draw_samples(samples, kind, number)
+            for seed in range(sets):
+                X, y, _ = draw_samples(samples, kind, seed)
                 for row in rows:
                     row.results[kind].append(train(row.method, X, y, test))
                     bar.update(samples)
@@ -247,7 +247,10 @@ def as_dict(row: Row) -> Mapping[str, Any]:
         "method": row.method.name,
         "estimator": row.method.estimator,
         "settings": {**SETTINGS, **row.method.settings},
-        "reference": dict(row.method.reference),
+        "reference": {
+            kind: [None if np.isnan(value) else value for value in values]
+            for kind, values in row.method.reference.items()
+        },
         "results": {
             kind: [result and asdict(result) for result in results]
             for kind, results in row.results.items()

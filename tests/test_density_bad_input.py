@@ -105,8 +105,9 @@ def test_points_outside_the_domain(cls):
     assert (model.n_rejected_, model.n_points_) == (2, len(X))
     assert model.score_samples([[1.5], [0.5]])[0] == -np.inf
     assert model.intensity([[1.5]])[0] == 0
-    with pytest.warns(UserWarning, match="1 of 1 samples"):
-        assert_refused(cls(**GIVEN), lambda m: m.fit([[7.0]]), "is in the domain")
+    for other in (cls(**GIVEN), model):
+        assert_refused(other, lambda m: m.fit([[7.0]]), "None of the samples .* is in the domain")
+    assert_refused(cls(**GIVEN), lambda m: m.partial_fit([[7.0]]), "None of the samples")
 
 
 @pytest.mark.parametrize("cls", ALL)

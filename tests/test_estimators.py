@@ -5,6 +5,8 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from parsimon import (
+    COLKClassifier,
+    COLKRegressor,
     HybridIntensity,
     MirrorNewtonIntensity,
     POLKClassifier,
@@ -30,6 +32,9 @@ EXPECTED_FAILURES = {
         POLKClassifier(),
         POLKClassifier("logistic"),
         POLKRegressor(),
+        COLKClassifier(),
+        COLKRegressor(),
+        COLKRegressor("cvar"),
         SPPPOTClassifier(),
         SPPPOTIntensity(),
         MirrorNewtonIntensity(),

@@ -8,7 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2, kstest, truncnorm
 from sklearn.svm import SVC
 
-from parsimon.datasets import make_multidist, make_poisson_gaussian
+from parsimon.datasets import (
+    make_multidist,
+    make_poisson_gaussian,
+    make_regression_outliers,
+)
 
 
 class TestMultidist:
@@ -127,3 +131,51 @@ class TestPoissonGaussian:
     def test_bad_arguments(self, count):
         with pytest.raises(ValueError, match="expected_count must be a finite number and not neg"):
             make_poisson_gaussian(count)
+
+
+class TestRegressionOutliers:
+    def test_is_the_papers_curve_with_noise(self):
+        X, y, truth = make_regression_outliers(random_state=0, return_truth=True)
+        assert X.shape == (24_000, 1)
+        assert y.shape == truth.shape == (24_000,)
+        assert_array_equal(truth, 2 * X[:, 0] + 3 * np.sin(6 * X[:, 0]))
+        assert kstest((X[:, 0] + 1) / 2, "uniform").pvalue > 1e-4
+        assert kstest((y - truth) / 0.2, "norm").pvalue > 1e-4
+
+    @pytest.mark.parametrize(("kind", "mean", "sd"), [("symmetric", 0, 3), ("one-sided", 3, 1)])
+    def test_outliers_are_added_to_the_same_samples(self, kind, mean, sd):
+        X, clean = make_regression_outliers(60_000, random_state=1)
+        same, y = make_regression_outliers(60_000, outliers=kind, random_state=1)
+        assert_array_equal(same, X)
+        added = (y - clean)[y != clean]
+        # Four standard errors of a proportion.
+        assert len(added) / 60_000 == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 60_000))
+        assert kstest((added - mean) / sd, "norm").pvalue > 1e-4
+
+    def test_fractions_and_noise_at_their_limits(self):
+        _, y, truth = make_regression_outliers(
+            100, outliers="one-sided", fraction=0, noise=0, random_state=0, return_truth=True
+        )
+        assert_array_equal(y, truth)
+        _, y = make_regression_outliers(100, outliers="one-sided", fraction=1, noise=0.0)
+        assert len(y) == 100
+        assert make_regression_outliers(0)[0].shape == (0, 1)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"n_samples": -1}, "n_samples must be an integer of at least 0"),
+            ({"n_samples": 2.5}, "n_samples must be an integer"),
+            ({"outliers": "many"}, "'none', 'symmetric', 'one-sided'"),
+            ({"outliers": None}, "'none', 'symmetric', 'one-sided'"),
+            ({"outliers": ["none"]}, "'none', 'symmetric', 'one-sided'"),
+            ({"fraction": 1.5}, "fraction must be between 0 and 1"),
+            ({"fraction": np.nan}, "fraction must be between 0 and 1"),
+            ({"noise": -0.1}, "noise must be a finite number"),
+            ({"noise": np.inf}, "noise must be a finite number"),
+            ({"random_state": "dice"}, "cannot be used to seed"),
+        ],
+    )
+    def test_refuses_what_makes_no_sense(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            make_regression_outliers(**options)

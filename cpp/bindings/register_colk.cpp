@@ -62,6 +62,7 @@ using Callable = std::shared_ptr<py::object>;
 
 Callable keep(const py::object& callable) {
   return {new py::object(callable), [](py::object* object) {
+            if (!Py_IsInitialized()) return;
             const py::gil_scoped_acquire locked;
             delete object;
           }};
@@ -71,8 +72,12 @@ template <typename... Arguments>
 RowMatrix call(const Callable& callable, const Arguments&... arguments) {
   const py::gil_scoped_acquire locked;
   const py::object result = (*callable)(RowMatrix(arguments)...);
-  auto array = py::array_t<double, py::array::c_style | py::array::forcecast>::ensure(result);
-  if (!array) throw py::error_already_set();
+  const py::array given = py::array::ensure(result);
+  const char kind = given ? given.dtype().kind() : ' ';
+  if (kind != 'f' && kind != 'i' && kind != 'u' && kind != 'b') {
+    throw Error("The functions of a compositional problem must return arrays of real numbers.");
+  }
+  const py::array_t<double, py::array::c_style | py::array::forcecast> array(given);
   const auto rows = static_cast<Index>(array.ndim() > 0 ? array.shape(0) : 1);
   const Index columns = rows > 0 ? static_cast<Index>(array.size()) / rows : 0;
   return Eigen::Map<const RowMatrix>(array.data(), rows, columns);

@@ -131,8 +131,7 @@ void register_answers(py::class_<Shared<Model>>& cls, GetDictionary dictionary) 
       .def_property_readonly("target_out_of_reach",
                              reading<Model>([](const Model& m) { return m.target_out_of_reach(); }))
       .def("to_entries", [](const Shared<Model>& model) {
-        return to_dict(
-            reading<Model>([](const Model& m) { return to_archive(m); })(model));
+        return to_dict(reading<Model>([](const Model& m) { return to_archive(m); })(model));
       });
 }
 

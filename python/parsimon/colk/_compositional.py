@@ -227,6 +227,8 @@ class CompositionalLearner(StreamEstimator):
             raise ValueError("batch_size must be at least 2: half of a mini-batch is xi; got 1.")
         for name in ("learning_rate", "tracking_rate"):
             check_number(name, getattr(self, name), positive=True)
+        if self.tracking_rate > 1:
+            raise ValueError(f"tracking_rate must be at most 1; got {self.tracking_rate!r}.")
         check_number("budget", self.budget, positive=False)
         if self.parsimony is not None:
             check_number("parsimony", self.parsimony, positive=False)

@@ -232,7 +232,9 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
     def _adopt(self, model: Any, fitted: dict[str, Any]) -> None:
         fitted = dict(fitted)
         if "_fit_samples_" in fitted and fitted["_fit_samples_"] is None:
-            fitted["_fit_samples_"] = int(model.samples)
+            seen = int(model.samples)
+            # Ctrl-C may have come within the first epoch.
+            fitted |= {"_fit_samples_": seen, "_fit_points_": min(fitted["_fit_points_"], seen)}
         if "_validation_" in fitted:
             fitted["_validation_"] = np.reshape(fitted["_validation_"], (-1, 2)).astype(float)
         super()._adopt(model, fitted)
@@ -370,16 +372,7 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
         model = self._fitted_model()
         check_count("n_samples", n_samples)
         random = check_random_state(random_state)
-        nodes = model.nodes
-        # Relative to the largest value: however small the density is, it is not rounded to 0.
-        top = float(model.log_density(nodes).max())
-        if not np.isfinite(top):
-            raise ValueError("The learned density is not positive at any node of the grid.")
-
-        def relative(points: Array) -> Array:
-            return np.asarray(np.exp(model.log_density(points) - top))
-
-        return draw(relative, self.domain_, len(nodes), n_samples, random)
+        return draw(model.log_density, self.domain_, len(model.nodes), n_samples, random)
 
     def _integral_over(self, box: Array) -> float:
         model = self._fitted_model()

@@ -17,6 +17,10 @@ _PER_CELL = 3
 _MOST_NODES = 1 << 18
 _SCATTERED_NODES = 1 << 14
 _BLOCK = 1 << 14
+# By what the bound of a cell is above what has been seen there, in logarithms, and how far it may
+# be below that of another.
+_SLACK = float(np.log(1.2))
+_DEEPEST = 690.0
 
 
 def integrate(density: Density, box: Array, cells: Sequence[int] | None) -> float:
@@ -50,7 +54,7 @@ def _in_blocks(density: Density, points: Array) -> Array:
 
 
 def draw(
-    density: Density, box: Array, nodes: int, size: int, random: np.random.RandomState
+    log_density: Density, box: Array, nodes: int, size: int, random: np.random.RandomState
 ) -> Array:
     """Draw points by rejection from a bound that is constant on each cell of the domain.
 
@@ -59,20 +63,24 @@ def draw(
     returned were all accepted under the same bound.
     """
     cells = _Cells(box, nodes)
-    bound = 1.2 * np.maximum(cells.largest(density, random), 1e-300)
+    # In logarithms: a density that underflows everywhere has a shape all the same.
+    bound = _SLACK + cells.largest(log_density, random)
+    if not np.isfinite(bound.max()):
+        raise ValueError("The learned density is nowhere positive: there is nothing to draw from.")
     accepted: list[Array] = []
     count = 0
     while count < size:
-        share = bound / bound.sum()
-        chosen = random.choice(len(bound), p=share, size=max(2 * (size - count), 256))
+        bound = np.maximum(bound, bound.max() - _DEEPEST)
+        share = np.exp(bound - bound.max())
+        chosen = random.choice(len(bound), p=share / share.sum(), size=max(2 * (size - count), 256))
         points = cells.points(chosen, random)
-        values = np.maximum(density(points), 0.0)
+        values = log_density(points)
         over = values > bound[chosen]
         if over.any():
-            np.maximum.at(bound, chosen[over], 1.2 * values[over])
+            np.maximum.at(bound, chosen[over], _SLACK + values[over])
             accepted, count = [], 0
             continue
-        kept = points[random.random_sample(len(points)) * bound[chosen] < values]
+        kept = points[np.log(1 - random.random_sample(len(points))) + bound[chosen] < values]
         accepted.append(kept)
         count += len(kept)
     return np.concatenate(accepted)[:size]
@@ -92,9 +100,9 @@ class _Cells:
         inside = random.random_sample((len(chosen), len(self.low)))
         return np.asarray(self.low + (corners + inside) * self.width)
 
-    def largest(self, density: Density, random: np.random.RandomState) -> Array:
+    def largest(self, log_density: Density, random: np.random.RandomState) -> Array:
         every = np.arange(int(np.prod(self.counts)))
-        largest = np.zeros(len(every))
+        largest = np.full(len(every), -np.inf)
         for _ in range(8):
-            largest = np.maximum(largest, _in_blocks(density, self.points(every, random)))
+            largest = np.maximum(largest, _in_blocks(log_density, self.points(every, random)))
         return largest

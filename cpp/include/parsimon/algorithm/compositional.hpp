@@ -37,8 +37,8 @@ struct RiskRecord {
 //
 //   E_theta[ l_theta(f(theta), E_xi[h_xi(f(xi))]) ] + lambda/2 ||f||^2
 //
-// by a stochastic quasi-gradient on two time scales. Of each mini-batch the first samples are
-// theta, the others xi, independent of them:
+// by a stochastic quasi-gradient on two time scales. Of each mini-batch the first half are theta,
+// the others xi, independent of them (a single sample is both):
 //
 //   g <- (1 - beta) g + beta mean_xi h(f(xi))
 //   f <- KOMP((1 - alpha lambda) f - alpha {mean_theta dl/df k(theta, .)
@@ -47,7 +47,7 @@ struct RiskRecord {
 // A Problem says what l and h are:
 //
 //   Index tracked() const                       the size m of h, 0 if there is no inner expectation
-//   Index xi_count(Index samples) const         how many of so many samples are xi
+//   bool needs_pairs() const                    whether h must be seen at samples other than theta
 //   Index target_columns(Index outputs) const,  void check_targets(targets, outputs) const
 //   void track(RowVector& g, predictions, targets, double beta, bool first)  at xi, or at theta if
 //                                               there are no xi
@@ -148,7 +148,7 @@ class Compositional {
   void advance(const ConstRows& samples, const ConstRows& targets,
                const Eigen::Ref<const Vector>& sample_weights) {
     const double alpha = settings_.step.at(batches_);
-    const Index xi = problem_.xi_count(samples.rows());
+    const Index xi = problem_.needs_pairs() ? samples.rows() / 2 : 0;
     const Index theta = samples.rows() - xi;
     StepRecord record;
     RiskRecord risk;
@@ -174,6 +174,11 @@ class Compositional {
     if (xi > 0) {
       problem_.inner(predictions.bottomRows(xi), targets.bottomRows(xi), by_tracked_,
                      gradient.bottomRows(xi));
+    } else if (problem_.needs_pairs()) {
+      // A single sample has to be both.
+      auto through = through_.resize(samples.rows(), outputs_);
+      problem_.inner(predictions, targets, by_tracked_, through);
+      gradient += through;
     }
     if (sample_weights.size() > 0) gradient.array().colwise() *= sample_weights.array();
     record.loss = losses_.mean();
@@ -266,6 +271,7 @@ class Compositional {
   RowBuffer predictions_;
   RowBuffer gradient_;
   RowBuffer new_weights_;
+  RowBuffer through_;
   RowVector by_tracked_;
   Vector losses_;
   std::vector<Index> active_;

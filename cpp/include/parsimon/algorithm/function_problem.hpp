@@ -41,7 +41,7 @@ class FunctionProblem {
   }
 
   Index tracked() const { return tracked_; }
-  Index xi_count(Index samples) const { return samples / 2; }
+  bool needs_pairs() const { return true; }
   Index target_columns(Index) const { return 0; }
   void check_targets(const ConstRows&, Index) const {}
   double regularizer_scale() const { return 1; }

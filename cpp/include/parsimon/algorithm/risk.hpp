@@ -32,6 +32,8 @@ struct Risk {
   // 1 / (1 - level).
   double clip = std::numeric_limits<double>::infinity();
 
+  // What is recorded of a dispersion, at most: a sum of many is still finite.
+  static constexpr double kLargest = 1e100;
   // Width of the smoothed positive part.
   static constexpr double kSmoothing = 0.1;
 
@@ -79,16 +81,16 @@ struct Risk {
       slope = 2 * smooth * (scaled >= 0 ? 1 : e) / (1 + e);
       return smooth * smooth;
     }
-    double value = 0;
     slope = 0;
-    if (kind != Kind::moments) return value;
-    double power = d;  // d^(p-1)
-    for (double p = 2; p <= parameter; ++p) {
-      slope += p * power;
-      power *= d;
-      value += power;
+    if (kind != Kind::moments) return 0;
+    // From the highest power down: beyond the range of a double this is infinite, never NaN.
+    double sum = 0;
+    for (double p = parameter; p >= 2; --p) {
+      slope = slope * d + p;
+      sum = sum * d + 1;
     }
-    return value;
+    slope *= d;
+    return std::clamp(sum * d * d, -kLargest, kLargest);
   }
 };
 
@@ -106,8 +108,8 @@ class RiskProblem {
     return risk_.kind == Risk::Kind::none ? 0 : risk_.kind == Risk::Kind::cvar ? 2 : 1;
   }
   // The deviation from a mean needs samples that are independent of those in the mean.
-  Index xi_count(Index samples) const {
-    return risk_.kind == Risk::Kind::none || risk_.kind == Risk::Kind::cvar ? 0 : samples / 2;
+  bool needs_pairs() const {
+    return risk_.kind != Risk::Kind::none && risk_.kind != Risk::Kind::cvar;
   }
   Index target_columns(Index outputs) const { return loss_->target_columns(outputs); }
   void check_targets(const ConstRows& targets, Index outputs) const {

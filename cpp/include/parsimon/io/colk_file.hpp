@@ -104,9 +104,10 @@ Compositional<Problem> compositional_from_archive(const Archive& archive, Proble
                                         average ? 2 * sizes.outputs : sizes.outputs, sizes.outputs);
   Compositional<Problem> model(kernel, std::move(problem), std::move(settings), sizes.features,
                                sizes.outputs);
+  const RowMatrix trace = archive.get_matrix("trace", Archive::any_size, 6);
   model.restore(std::move(function), archive.get_vector("tracked").transpose(), sizes.samples,
-                sizes.batches, detail::load_trace(archive),
-                detail::risk_trace_from(archive.get_matrix("trace.risk", Archive::any_size, 4)));
+                sizes.batches, detail::trace_from(trace),
+                detail::risk_trace_from(archive.get_matrix("trace.risk", trace.rows(), 4)));
   return model;
 }
 
