@@ -28,7 +28,7 @@ RISKS = {
     "semivariance": Risk("semivariance", 0.1, clip=1.0),
     "cvar": Risk("cvar", 1.0, 0.9),
 }
-# CVaR multiplies the gradients of the tail by ten: figures.md has it with a smaller step.
+# CVaR multiplies the gradients of the tail by ten: it needs a smaller step.
 STEPS = {"polk": 0.02, "moments": 0.02, "semivariance": 0.02, "cvar": 0.005}
 
 

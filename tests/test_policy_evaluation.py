@@ -16,7 +16,7 @@ from parsimon.schedules import PowerLaw
 
 DISCOUNT = 0.9
 METHODS = ["gtd", "td"]
-# The settings of figures.md.
+# Single transitions, and steps that are small enough for them.
 GIVEN = {
     "gtd": {"learning_rate": 0.1, "tracking_rate": 0.1},
     "td": {"learning_rate": 0.02},
