@@ -260,17 +260,6 @@ def test_weights_of_one_are_no_weights():
         assert state(model.fit(X, y, sample_weight=np.arange(len(X)) % 2)) != plain
 
 
-@every_risk
-def test_a_sample_of_weight_zero_is_not_learned_from(risk):
-    X, y = outliers()
-    weight = (np.arange(len(X)) % 3 > 0).astype(float)
-    given = {**GIVEN, "risk": risk, "parsimony": 0.0}
-    model = COLKRegressor(**given).fit(X, y, sample_weight=weight)
-    lies = np.where(weight > 0, y, y + 5)
-    other = COLKRegressor(**given).fit(X, lies, sample_weight=weight)
-    assert_array_equal(other.weights_, model.weights_)
-
-
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
 def test_sparse_samples_are_the_same_samples(kind):
     X, y = curve()

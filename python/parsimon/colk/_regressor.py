@@ -70,6 +70,11 @@ average, normalize_y, refit, random_state, verbose
     optimization for risk-sensitive kernel learning. IEEE Transactions on Signal Processing 69,
     2021.
 
+    Notes
+    -----
+    A sample weight scales the gradient of its sample. The tracked expectation, or value at risk,
+    counts every sample alike.
+
     Examples
     --------
     >>> from parsimon import COLKRegressor
