@@ -1,7 +1,7 @@
 """COLK written down as in the paper: slow, direct, and what the core is held to.
 
 Of each mini-batch the first half is theta, (x, y), the second half xi, (x', y'); with an odd number
-theta has one more, and a single sample is both. A loss takes the values of f and the targets and returns the loss of each sample
+theta has one more. A loss takes the values of f and the targets and returns the loss of each sample
 and its derivative by the value.
 """
 
@@ -117,21 +117,19 @@ def learn(X, y, kernel, loss, risk, *, alpha, beta, batch, budget=0.0, regulariz
 
 def mean_risk_step(values, target, loss, risk, g, beta):
     """(82) and the braces of (83), the expectations over theta and xi being those of each half."""
-    theta, xi = halves(len(values))
+    n = len(values) - len(values) // 2
     losses, slopes = loss(values, target)
-    mean_of_xi = losses[xi].mean()
+    mean_of_xi = losses[n:].mean()
     g = mean_of_xi if g is None else (1 - beta) * g + beta * mean_of_xi
-    d = losses[theta] - g
+    d = losses[:n] - g
     pull, clipped = risk.pull(d)
-    gradient = np.zeros(len(values))
-    gradient[theta] += slopes[theta] * (1 + pull) / len(pull)
-    gradient[xi] -= slopes[xi] * pull.mean() / len(slopes[xi])
-    return gradient, g, (g, losses[theta].mean(), risk.dispersion(d)[0].mean(), clipped)
-
-
-def halves(count):
-    first = count - count // 2
-    return slice(0, first), slice(first if count > 1 else 0, count)
+    gradient = np.concatenate(
+        [
+            slopes[:n] * (1 + pull) / n,
+            -pull.mean() * slopes[n:] / len(slopes[n:]),
+        ]
+    )
+    return gradient, g, (g, losses[:n].mean(), risk.dispersion(d)[0].mean(), clipped)
 
 
 def cvar_step(values, target, loss, risk, state, beta):

@@ -4,12 +4,12 @@ import pickle
 
 import numpy as np
 import pytest
-from colk_common import PAPER, RISKS, every_risk, outliers
+from colk_common import PAPER, every_risk, outliers
 from polk_common import assert_refused, state, task
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from parsimon import COLKClassifier, COLKRegressor, DivergenceError, kernels
+from parsimon import COLKClassifier, COLKRegressor, DivergenceError
 
 
 @pytest.mark.parametrize("kind", ["none", "symmetric", "one-sided"])
@@ -56,17 +56,6 @@ def test_a_learning_rate_that_is_too_large(risk, factor, kind):
     assert np.isfinite(values).all()
     truth = 2 * X[:, 0] + 3 * np.sin(6 * X[:, 0])
     assert ((values - truth) ** 2).mean() < truth.var()
-
-
-@pytest.mark.parametrize("risk", [*RISKS, None])
-@pytest.mark.parametrize("size", [1, 3])
-def test_blocks_smaller_than_a_mini_batch(risk, size):
-    """The learning rate is chosen for whole mini-batches; what comes in bits must not run away."""
-    X, y = outliers(1100, "none")
-    model = COLKRegressor(risk, kernel=kernels.Gaussian(0.06)).partial_fit(X[:500], y[:500])
-    for start in range(500, 1100, size):
-        model.partial_fit(X[start : start + size], y[start : start + size])
-    assert model.score(X, y) > 0.8
 
 
 @every_risk

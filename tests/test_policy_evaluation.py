@@ -218,15 +218,3 @@ def test_divergence_is_reported_and_changes_nothing(method):
     model.partial_fit(*(part[:32] for part in transitions))
     assert_refused(model, lambda m: m.partial_fit(*transitions), message, DivergenceError)
     assert np.isfinite(model.predict(values()[0])).all()
-
-
-@each_method
-def test_blocks_smaller_than_a_mini_batch(method):
-    """The learning rate is chosen for whole mini-batches; what comes in bits must not run away."""
-    transitions = chain(1500)
-    model = PolicyEvaluator(method, kernel=kernels.Gaussian(0.05))
-    model.partial_fit(*(part[:500] for part in transitions))
-    for start in range(500, 1500):
-        model.partial_fit(*(part[start : start + 1] for part in transitions))
-    # No reward is beyond 1: |V| <= 1 / (1 - discount).
-    assert np.abs(model.predict(values()[0])).max() < 20
