@@ -168,9 +168,10 @@ TEST(updates_of_any_size_leave_it_finite_and_positive) {
         const Vector g = (t % 3 == 0 ? 1.0 : size) * direction.row(0).transpose() +
                          spread * random.magnitude(0, std::log10(size)) * normal(random);
         inverse.add(g, product);
+        const double along = g.dot(product), rounding = kSize * kEps * g.norm() * product.norm();
         bounded = product.allFinite() && inverse.base().allFinite() &&
-                  RowMatrix(inverse.pending()).allFinite() && g.dot(product) >= 0 &&
-                  g.dot(product) <= 1 + 1e-9;
+                  RowMatrix(inverse.pending()).allFinite() && along >= -rounding &&
+                  along <= 1 + rounding;
       }
       CHECK(bounded);
       // A gradient of ordinary size still gets a step no longer than from the beginning.
