@@ -1,8 +1,9 @@
 """COLK written down as in the paper: slow, direct, and what the core is held to.
 
 Of each mini-batch the first half is theta, (x, y), the second half xi, (x', y'); with an odd number
-theta has one more. A loss takes the values of f and the targets and returns the loss of each sample
-and its derivative by the value.
+theta has one more, and a single sample is both. A mini-batch with too few samples takes their share
+of alpha, beta and the budget. A loss takes the values of f and the targets and returns the loss of
+each sample and its derivative by the value.
 """
 
 from dataclasses import dataclass, field
@@ -96,52 +97,62 @@ def falling(initial, power, delay):
     return lambda t: initial * (1 + t / delay) ** -power
 
 
-def learn(X, y, kernel, loss, risk, *, alpha, beta, batch, budget=0.0, regularization=0.0):
+def learn(
+    X, y, kernel, loss, risk, *, alpha, beta, batch, budget=0.0, regularization=0.0, weights=None,
+):  # fmt: skip
     """Return the fit and its trace; alpha and beta are functions of the mini-batches done."""
+    weights = np.ones(len(X)) if weights is None else weights
     fit = Fit(kernel, X[:0], np.zeros((0, 1)), np.zeros((0, 1)))
     step = cvar_step if risk.kind == "cvar" else mean_risk_step
     trace, g = Trace(), None
-    for t, (x, target) in enumerate(zip(batches(X, batch), batches(y, batch), strict=True)):
-        values = (kernel(x, fit.points) @ fit.weights)[:, 0]
-        gradient, g, record = step(values, target, loss, risk, g, beta(t))
+    for t, rows in enumerate(batches(np.arange(len(X)), batch)):
+        x, target, relative = X[rows], y[rows], weights[rows] / weights.mean()
+        values, share = (kernel(x, fit.points) @ fit.weights)[:, 0], len(x) / batch
+        gradient, g, record = step(values, target, relative, loss, risk, g, share * beta(t))
+        gradient = weights[rows] * gradient
         trace.add(*record)
-        fit.weights = (1 - alpha(t) * regularization) * fit.weights
-        append(fit, x, -alpha(t) * gradient[:, None])
+        fit.weights = (1 - share * alpha(t) * regularization) * fit.weights
+        append(fit, x, -share * alpha(t) * gradient[:, None])
         if gradient.any():
-            compress(fit, budget, alpha(t), protected=0)
+            compress(fit, budget, alpha(t), protected=0, share=share)
         else:
             fit.orders.append(len(fit.points))
         average(fit, t + 1, FIRST_ORDER_RECENCY)
     return fit, trace
 
 
-def mean_risk_step(values, target, loss, risk, g, beta):
+def mean_risk_step(values, target, relative, loss, risk, g, beta):
     """(82) and the braces of (83), the expectations over theta and xi being those of each half."""
-    n = len(values) - len(values) // 2
+    theta, xi = halves(len(values))
     losses, slopes = loss(values, target)
-    mean_of_xi = losses[n:].mean()
-    g = mean_of_xi if g is None else (1 - beta) * g + beta * mean_of_xi
-    d = losses[:n] - g
+    mean_of_xi = np.average(losses[xi], weights=relative[xi])
+    rate = 1 if g is None else min(1, beta * relative[xi].mean())
+    g = (1 - rate) * (g or 0) + rate * mean_of_xi
+    d = losses[theta] - g
     pull, clipped = risk.pull(d)
-    gradient = np.concatenate(
-        [
-            slopes[:n] * (1 + pull) / n,
-            -pull.mean() * slopes[n:] / len(slopes[n:]),
-        ]
-    )
-    return gradient, g, (g, losses[:n].mean(), risk.dispersion(d)[0].mean(), clipped)
+    gradient = np.zeros(len(values))
+    gradient[theta] += slopes[theta] * (1 + pull) / len(pull)
+    gradient[xi] -= slopes[xi] * (relative[theta] * pull).mean() / len(slopes[xi])
+    return gradient, g, (g, losses[theta].mean(), risk.dispersion(d)[0].mean(), clipped)
 
 
-def cvar_step(values, target, loss, risk, state, beta):
+def halves(count):
+    first = count - count // 2
+    return slice(0, first), slice(first if count > 1 else 0, count)
+
+
+def cvar_step(values, target, relative, loss, risk, state, beta):
     """A subgradient step of u, in units of the tracked mean loss, then one of f at the new u."""
     losses, slopes = loss(values, target)
     tail = 1 / (1 - risk.parameter)
+    mean_loss = np.average(losses, weights=relative)
     if state is None:
-        u = scale = losses.mean()
+        u = scale = mean_loss
     else:
         u, scale = state
-        scale = (1 - beta) * scale + beta * losses.mean()
-        u = u - beta * scale * (1 - tail * np.mean(losses > state[0]))
+        rate = min(1, beta * relative.mean())
+        scale = (1 - rate) * scale + rate * mean_loss
+        u = u - rate * scale * (1 - tail * np.average(losses > state[0], weights=relative))
     share = 1 - risk.weight + risk.weight * tail * (losses > u)
     mean, dispersion = risk.objective(losses, u)
     return slopes * share / len(losses), (u, scale), (u, mean, dispersion, 0)
@@ -164,14 +175,15 @@ def evaluate_policy(
         ahead = discount * ~terminal[rows]
         d = r + ahead * V.z(y, average=False)[:, 0] - V.z(x, average=False)[:, 0]
         expected = z.z(x, average=False)[:, 0]
-        V.weights = (1 - alpha * regularization) * V.weights
+        share = len(rows) / batch
+        V.weights = (1 - share * alpha * regularization) * V.weights
         if gradient:
-            add(V, x, alpha * expected / len(rows), y, -alpha * ahead * expected / len(rows))
-            add(z, x, beta * (d - expected) / len(rows))
-            settle(z, beta * (d - expected), budget, beta)
+            add(V, x, alpha * expected / batch, y, -alpha * ahead * expected / batch)
+            add(z, x, beta * (d - expected) / batch)
+            settle(z, beta * (d - expected), budget, beta, share)
         else:
-            add(V, x, alpha * d / len(rows))
-        settle(V, expected if gradient else d, budget, alpha)
+            add(V, x, alpha * d / batch)
+        settle(V, expected if gradient else d, budget, alpha, share)
         average(V, t, FIRST_ORDER_RECENCY)
         losses.append((d**2).mean() / 2)
     return V, z, losses
@@ -182,9 +194,9 @@ def add(fit, *points_and_weights):
         append(fit, points, weights[:, None])
 
 
-def settle(fit, change, budget, rate):
+def settle(fit, change, budget, rate, share):
     """Compress unless nothing was added."""
     if change.any():
-        compress(fit, budget, rate, protected=0)
+        compress(fit, budget, rate, protected=0, share=share)
     else:
         fit.orders.append(len(fit.points))

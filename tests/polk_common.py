@@ -82,12 +82,13 @@ def reference(X, y, gradient, outputs, budget, rate=1.5, shrinkage=1e-4, batch=1
     D, W, mean = np.empty((0, X.shape[1])), np.empty((0, outputs)), np.empty((0, outputs))
     for step, start in enumerate(range(0, len(X), batch), start=1):
         x, t = X[start : start + batch], y[start : start + batch]
+        share = len(x) / batch
         G = gradient(gaussian(x, D) @ W, t)
         active = np.any(G != 0, axis=1)
         D = np.vstack([D, x[active]])
-        W = np.vstack([(1 - rate * shrinkage) * W, -rate / len(x) * G[active]])
+        W = np.vstack([(1 - share * rate * shrinkage) * W, -rate / batch * G[active]])
         if budget > 0 and active.any():
-            left, W = compress(gaussian(D, D), W, budget)
+            left, W = compress(gaussian(D, D), W, share * budget)
             D = D[left]
         elif budget == 0:
             mean = np.vstack([mean, np.zeros((len(W) - len(mean), outputs))])

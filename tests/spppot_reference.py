@@ -85,7 +85,7 @@ def reciprocal(values):
 def pseudo_gradient(weights, points, x, nodes, kernel, *, eta, mirror, gradient):
     """Return a and b of g = sum_i a_i k(x_i, .) + sum_u b_u k(u, .) for the mini-batch x.
 
-    No sample moves the function by more than its kernel: eta |a_i| <= 1.
+    No sample moves the function by more than its kernel, eta |a_i| <= 1, where 1 / F may be large.
     """
     h = 1 / len(nodes)
     F, _, log_slope = mirror(kernel(x, points) @ weights, x)
@@ -97,6 +97,8 @@ def pseudo_gradient(weights, points, x, nodes, kernel, *, eta, mirror, gradient)
     if gradient == "sign":  # of the gradient by z, integrated by the nodes
         G = kernel(nodes, x) @ a + kernel(nodes, nodes) @ b
         a, b = np.zeros(len(x)), h * np.sign(G)
+    if gradient == "likelihood" and mirror is kl:
+        return a, b
     return np.clip(a, -1 / eta, 1 / eta), b
 
 
@@ -147,10 +149,10 @@ class AdaptiveBudget:
         self.alpha = np.clip(self.alpha * (1 + change), self.lowest, self.highest)
 
 
-def compress(fit, budget, eta, protected):
+def compress(fit, budget, eta, protected, share=1.0):
     """Compress the last iterate; the average is projected on the points that are left."""
     adaptive = isinstance(budget, AdaptiveBudget)
-    eps = budget.alpha * eta if adaptive else budget
+    eps = share * (budget.alpha * eta if adaptive else budget)
     if eps > 0:
         gram = fit.kernel(fit.points, fit.points)
         kept = komp(gram, fit.weights, eps, protected)
@@ -204,6 +206,8 @@ def algorithm1(
 ):
     """SPPPOT over the mini-batches of X in their order; a budget of 0 keeps every point.
 
+    A mini-batch with too few samples takes their share of the step and the budget.
+
     `budget` is a number or an AdaptiveBudget, `start` the first weights of the nodes, 0 unless
     given. Dual averaging (appendix D) keeps s with z = -eta s and compresses s; what is returned is
     z in either case. Ends early once until(model orders so far) is true.
@@ -214,14 +218,15 @@ def algorithm1(
     start = np.zeros(len(nodes)) if start is None else np.asarray(start)
     fit = Fit(kernel, nodes.copy(), start[:, None] / scale, np.zeros((len(nodes), 1)))
     for t, x in enumerate(batches(X, batch) * epochs, start=1):
-        z = scale * fit.weights[:, 0]
+        z, share = scale * fit.weights[:, 0], len(x) / batch
+        rate = share * eta
         a, b = pseudo_gradient(
-            z, fit.points, x, nodes, kernel, eta=eta, mirror=mirror, gradient=gradient
+            z, fit.points, x, nodes, kernel, eta=rate, mirror=mirror, gradient=gradient
         )
-        fit.weights = (1 - eta * regularization) * fit.weights
-        fit.weights[: len(nodes), 0] -= eta * b / scale  # (14), (88)
-        append(fit, x, (-eta * a / scale)[:, None])
-        compress(fit, budget, eta, protected=len(nodes))
+        fit.weights = (1 - rate * regularization) * fit.weights
+        fit.weights[: len(nodes), 0] -= rate * b / scale  # (14), (88)
+        append(fit, x, (-rate * a / scale)[:, None])
+        compress(fit, budget, eta, protected=len(nodes), share=share)
         average(fit, t, FIRST_ORDER_RECENCY)
         if until and until(fit.orders):
             break
@@ -303,9 +308,10 @@ def classifier(X, y, kernel, *, classes, eta, epochs=1, batch=32, budget=0.0, re
     stream = [*zip(batches(X, batch), batches(y, batch), strict=True)] * epochs
     for t, (x, label) in enumerate(stream, start=1):
         g = classifier_gradient(kernel(x, fit.points) @ fit.weights, label)
-        fit.weights = (1 - eta * regularization) * fit.weights
-        append(fit, x, -eta * g / len(x))
-        compress(fit, budget, eta, protected=0)
+        share = len(x) / batch
+        fit.weights = (1 - share * eta * regularization) * fit.weights
+        append(fit, x, -share * eta * g / len(x))
+        compress(fit, budget, eta, protected=0, share=share)
         average(fit, t, FIRST_ORDER_RECENCY)
     return fit
 

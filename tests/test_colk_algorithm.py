@@ -45,11 +45,6 @@ def outliers(count=1000):
     return make_regression_outliers(count, outliers="one-sided", random_state=1)
 
 
-def whole(batch):
-    """Return a number of samples, at least 1,000, with two or more in the last mini-batch."""
-    return 1001 if 1000 % batch == 1 else 1000
-
-
 def as_settings(risk):
     return {
         "risk": risk.kind,
@@ -107,7 +102,7 @@ in_every_case = pytest.mark.parametrize(
 
 @in_every_case
 def test_without_compression_it_is_the_transcription(risk, loss, batch):
-    X, y = outliers(whole(batch))
+    X, y = outliers()
     risk, rate, bandwidth = RISKS[risk], 0.02, 0.06
     expected, trace = colk.learn(
         X, y, numpy_kernels.gaussian(bandwidth), LOSSES[loss], risk,
@@ -126,7 +121,7 @@ def test_without_compression_it_is_the_transcription(risk, loss, batch):
 
 @in_every_case
 def test_compressed_by_komp_it_is_the_transcription(risk, loss, batch):
-    X, y = outliers(whole(batch))
+    X, y = outliers()
     risk, rate, bandwidth = RISKS[risk], 0.01 * batch, 0.3
     budget = 0.005 if loss == "huber(0.5)" else 0.02
     expected, trace = colk.learn(
@@ -139,6 +134,24 @@ def test_compressed_by_komp_it_is_the_transcription(risk, loss, batch):
     ).fit(X, y)  # fmt: skip
     assert_same(model, expected, trace, compressed=True)
     assert (model.trace_["compression_error"] <= budget).all()
+
+
+@pytest.mark.parametrize("batch", [2, 7])
+@pytest.mark.parametrize("risk", ["moments 4", "semivariance", "semideviation", "cvar, mixed"])
+def test_sample_weights_count_in_every_expectation(risk, batch):
+    """Relative to their mean, up to 13 here: more than 1 / beta."""
+    X, y = outliers(500)
+    weights = np.where(np.arange(500) % 40 == 7, 3000.0, 100.0) * np.random.RandomState(0).rand(500)
+    expected, trace = colk.learn(
+        X, y, numpy_kernels.gaussian(0.06), LOSSES["squared"], RISKS[risk],
+        alpha=lambda t: 1e-4, beta=lambda t: 0.1, batch=batch, weights=weights,
+    )  # fmt: skip
+    model = COLKRegressor(
+        loss="squared", kernel=kernels.Gaussian(0.06), learning_rate=1e-4, tracking_rate=0.1,
+        batch_size=batch, **{**raw(budget=0), "regularization": 0.0}, **as_settings(RISKS[risk]),
+    ).fit(X, y, sample_weight=weights)  # fmt: skip
+    assert_same(model, expected, trace, compressed=False)
+    assert weights.max() / weights.mean() > 10
 
 
 @pytest.mark.parametrize("budget", [0.0, 0.02])

@@ -7,11 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from intensity_common import LINE, toy
 from numpy.testing import assert_allclose
 from polk_common import GIVEN, task
 
 import parsimon
-from parsimon import POLKClassifier, POLKRegressor, _core, _io
+from parsimon import (
+    HybridIntensity,
+    MirrorNewtonIntensity,
+    POLKClassifier,
+    POLKRegressor,
+    SPPPOTClassifier,
+    SPPPOTIntensity,
+    _core,
+    _io,
+)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +135,15 @@ def sources():
     X, y = task()
     classifier = POLKClassifier(**GIVEN).fit(X[:100], y[:100])
     regressor = POLKRegressor(**{**GIVEN, "schedule": "sqrt"}).fit(X[:100], X[:100])
-    for model in (classifier, regressor):
+    positive = SPPPOTClassifier(**GIVEN).fit(X[:100], y[:100])
+    held = SPPPOTIntensity(**LINE, mirror="mahalanobis", target_model_order=25)
+    densities = [
+        held.partial_fit(toy()[:300], validation=toy()[:9]),
+        MirrorNewtonIntensity(**LINE).fit(toy()[:300]),
+        HybridIntensity(**LINE, patience=5).fit(toy()[:300]),
+        HybridIntensity(**LINE, patience=10**6).partial_fit(toy()[:100]),
+    ]
+    for model in (classifier, regressor, positive, *densities):
         yield model, _io.to_entries(model)
         yield model, model._model.to_entries()
 
@@ -145,7 +163,12 @@ def loads(monkeypatch):
         X = model.dictionary_
         assert np.isfinite(other.expansion_(X)).all()
         assert len({len(column) for column in other.trace_.values()}) == 1
-        other.partial_fit(X, other.predict(X))
+        if hasattr(other, "predict"):
+            other.partial_fit(X, other.predict(X))
+        else:
+            other.partial_fit(X)
+            assert other.n_points_ >= len(X)
+            assert np.isfinite(other.integral_)
         return True
 
     return check

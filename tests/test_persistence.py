@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from polk_common import GIVEN, curve, gaussian, state, task
 
 import parsimon
-from parsimon import POLKClassifier, POLKRegressor, kernels
+from parsimon import POLKClassifier, POLKRegressor, SPPPOTClassifier, kernels
 from parsimon.schedules import PowerLaw
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -33,6 +33,10 @@ ESTIMATORS = {
             + 0.1 * kernels.Linear(),
         }
     ),
+    "positive functions": lambda: SPPPOTClassifier(**GIVEN),
+    "two positive functions": lambda: SPPPOTClassifier(
+        max_model_order=12, epochs=3, random_state=0
+    ),
     "squared": lambda: POLKRegressor(random_state=0),
     "huber": lambda: POLKRegressor("huber(0.5)", **GIVEN),
     "two targets": lambda: POLKRegressor(**GIVEN),
@@ -44,7 +48,7 @@ def data(name, estimator):
         X, y = curve()
         return X, np.column_stack([y, 3 * y**2]) if name == "two targets" else y
     X, y = task()
-    return X, np.array(["no", "yes"])[y % 2] if name == "two classes" else y
+    return X, np.array(["no", "yes"])[y % 2] if name.startswith("two") else y
 
 
 def through_file(model, tmp_path):

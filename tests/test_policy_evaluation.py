@@ -175,7 +175,7 @@ def test_terminal_flags_in_any_form():
 
 @each_method
 def test_budgets_and_schedules(method):
-    transitions = chain(3000)
+    transitions = chain(94 * 32)
     model = PolicyEvaluator(method, learning_rate=0.4, parsimony=0.05, schedule=PowerLaw(0.8, 10))
     trace = model.partial_fit(*transitions).trace_
     rates = 0.4 * (1 + np.arange(94) / 10) ** -0.8

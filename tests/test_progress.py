@@ -4,6 +4,7 @@ import sys
 import warnings
 
 import pytest
+from intensity_common import INTENSITIES, LINE, toy
 
 from parsimon import POLKClassifier, _progress
 from parsimon._progress import progress
@@ -74,6 +75,22 @@ def test_fit_shows_a_bar_if_it_is_verbose(capsys):
     POLKClassifier(epochs=1).fit(X, y)
     assert capsys.readouterr().err == ""
     POLKClassifier(epochs=1, verbose=1).fit(X, y)
+    assert "100%" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cls", INTENSITIES)
+def test_densities_show_a_bar_with_their_model_order(cls, capsys):
+    pytest.importorskip("tqdm")
+    model = cls(**LINE).fit(toy())
+    model.partial_fit(toy(), validation=toy()[:9])
+    assert capsys.readouterr().err == ""
+    model.set_params(verbose=1).fit(toy())
+    shown = capsys.readouterr().err
+    assert f"{cls.__name__}: 100%" in shown
+    assert f"model_order={model.model_order_}" in shown
+    model.partial_fit(toy())
+    assert capsys.readouterr().err == ""
+    model.set_params(verbose=2).partial_fit(toy())
     assert "100%" in capsys.readouterr().err
 
 

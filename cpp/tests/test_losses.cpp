@@ -287,6 +287,19 @@ TEST(mirror_logistic_does_not_overflow) {
   }
 }
 
+TEST(mirror_logistic_keeps_the_order_of_the_classes) {
+  const MirrorLogisticLoss loss;
+  RowMatrix z(5, 3), p(5, 3);
+  z << -1, 0.5, 0.4, 5, 5.1, -3, 300, 301, 299, 700, 800, 650, 1e3, 2e3, -1e3;
+  loss.probabilities(z, p);
+  for (Index i = 0; i < 5; ++i) CHECK(p(i, 1) > p(i, 0) && p(i, 1) > p(i, 2));
+  CHECK(loss.describe() == "mirror_logistic");
+  CHECK(parse_loss(loss.describe())->describe() == loss.describe());
+  CHECK(loss.is_classification() && loss.class_count(3) == 3);
+  CHECK_THROWS(loss.class_count(1), Error);
+  CHECK_THROWS(loss.check_targets(RowMatrix::Constant(2, 1, 3.0), 3), Error);
+}
+
 TEST(evaluation_allocates_nothing_and_takes_blocks) {
   std::mt19937 random(4);
   for (const Case& c : all_cases()) {

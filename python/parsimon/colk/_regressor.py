@@ -72,8 +72,8 @@ average, normalize_y, refit, random_state, verbose
 
     Notes
     -----
-    A sample weight scales the gradient of its sample. The tracked expectation, or value at risk,
-    counts every sample alike.
+    A sample with weight 2 counts like two, in the gradient and in every expectation. In the tracked
+    ones, weights are relative to their mean over the samples that are given together.
 
     Examples
     --------

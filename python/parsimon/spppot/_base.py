@@ -422,6 +422,16 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
     def _validate_samples(self, X: ArrayLike, *, reset: bool = False) -> Array:
         return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=reset))
 
+    def _check_fitted(self, fitted: dict[str, Any], entries: dict[str, Any]) -> None:
+        super()._check_fitted(fitted, entries)
+        domain = np.column_stack([entries["domain.lower"], entries["domain.upper"]])
+        counts = [fitted["_fit_points_"], fitted["_fit_samples_"], entries["samples"]]
+        if not np.array_equal(fitted["domain_"], domain) or counts != sorted(counts):
+            raise ValueError(
+                f"The model file does not hold a {type(self).__name__}: its domain or its counts "
+                f"of points contradict each other."
+            )
+
     def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:  # noqa: ARG002
         def count(value: Any) -> bool:
             return type(value) is int and value >= 0

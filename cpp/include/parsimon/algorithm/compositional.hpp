@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "parsimon/algorithm/averaging.hpp"
+#include "parsimon/algorithm/mini_batches.hpp"
 #include "parsimon/algorithm/trace.hpp"
 #include "parsimon/rkhs/sparse_function.hpp"
 #include "parsimon/schedule/budget.hpp"
@@ -33,12 +34,27 @@ struct RiskRecord {
   double clipped = 0;     // samples at which a bound on the outer derivative acted
 };
 
+// How a mini-batch whose samples have these weights moves what is tracked: towards their weighted
+// mean, the further the more they weigh, and never beyond.
+struct TrackingStep {
+  Vector shares;  // of the samples in the mean
+  double rate;
+
+  TrackingStep(const Eigen::Ref<const Vector>& weights, double beta) {
+    const double total = weights.sum(), count = static_cast<double>(weights.size());
+    shares =
+        total > 0 ? Vector(weights / total) : Vector(Vector::Constant(weights.size(), 1 / count));
+    rate = std::min(1.0, beta * total / count);
+  }
+};
+
 // Compositional online learning with kernels (Algorithm 2, COLK): minimises
 //
 //   E_theta[ l_theta(f(theta), E_xi[h_xi(f(xi))]) ] + lambda/2 ||f||^2
 //
 // by a stochastic quasi-gradient on two time scales. Of each mini-batch the first half are theta,
-// the others xi, independent of them (a single sample is both):
+// the others xi, independent of them (a single sample is both). One of fewer than batch_size
+// samples takes their share of alpha, beta and eps:
 //
 //   g <- (1 - beta) g + beta mean_xi h(f(xi))
 //   f <- KOMP((1 - alpha lambda) f - alpha {mean_theta dl/df k(theta, .)
@@ -49,12 +65,15 @@ struct RiskRecord {
 //   Index tracked() const                       the size m of h, 0 if there is no inner expectation
 //   bool needs_pairs() const                    whether h must be seen at samples other than theta
 //   Index target_columns(Index outputs) const,  void check_targets(targets, outputs) const
-//   void track(RowVector& g, predictions, targets, double beta, bool first)  at xi, or at theta if
-//                                               there are no xi
-//   void outer(predictions, targets, g, by_f, by_g, losses, RiskRecord&)     at theta: by_f.row(i)
-//                                               = dl/df, by_g = mean dl/dg
+//   void track(RowVector& g, predictions, targets, weights, double beta, bool first)   at xi, or at
+//                                               theta if there are no xi
+//   void outer(predictions, targets, weights, g, by_f, by_g, losses, RiskRecord&)   at theta:
+//                                               by_f.row(i) = dl/df, by_g = weighted mean of dl/dg
 //   void inner(predictions, targets, by_g, by_f)                             at xi: by_f.row(i)
 //                                               = by_g' h'
+//
+// The weights of samples are relative to their mean over the block that is learned: a sample with
+// weight 2 counts like two in every expectation.
 //
 // If a step throws, the model is as it was before that step. Not thread safe.
 template <class Problem>
@@ -102,16 +121,15 @@ class Compositional {
   Index run(const ConstRows& samples, const ConstRows& targets,
             const Eigen::Ref<const Vector>& sample_weights, Index batch_size,
             KeepGoing&& keep_going) {
-    check(samples, targets, sample_weights, batch_size);
-    Index start = 0;
-    while (start < samples.rows() && keep_going()) {
-      const Index count = std::min(batch_size, samples.rows() - start);
-      const Index weighted = sample_weights.size() > 0 ? count : 0;
-      advance(samples.middleRows(start, count), targets.middleRows(start, count),
-              sample_weights.segment(weighted > 0 ? start : 0, weighted));
-      start += count;
-    }
-    return start;
+    check(samples, targets, sample_weights);
+    const Vector relative = relative_weights(sample_weights, samples.rows());
+    return for_each_mini_batch(
+        samples.rows(), batch_size, keep_going, [&](Index start, Index count, double share) {
+          const Index weighted = sample_weights.size() > 0 ? count : 0;
+          advance(samples.middleRows(start, count), targets.middleRows(start, count),
+                  sample_weights.segment(weighted > 0 ? start : 0, weighted),
+                  relative.segment(start, count), share);
+        });
   }
 
   // values = f at the points: the average of the iterates if there is one, else the last.
@@ -145,14 +163,22 @@ class Compositional {
   // Weights beyond this square to infinity somewhere; no sensible model comes near it.
   static constexpr double kLargestWeight = 1e100;
 
+  static Vector relative_weights(const Eigen::Ref<const Vector>& sample_weights, Index samples) {
+    if (sample_weights.size() == 0) return Vector::Ones(samples);
+    const double mean = sample_weights.mean();
+    return mean > 0 ? Vector(sample_weights / mean) : Vector(sample_weights);
+  }
+
   void advance(const ConstRows& samples, const ConstRows& targets,
-               const Eigen::Ref<const Vector>& sample_weights) {
-    const double alpha = settings_.step.at(batches_);
+               const Eigen::Ref<const Vector>& sample_weights,
+               const Eigen::Ref<const Vector>& relative_weights, double share) {
+    const double alpha = share * settings_.step.at(batches_);
+    const double beta = share * settings_.tracking.at(batches_);
     const Index xi = problem_.needs_pairs() ? samples.rows() / 2 : 0;
     const Index theta = samples.rows() - xi;
     StepRecord record;
     RiskRecord risk;
-    record.budget = settings_.budget.at(alpha);
+    record.budget = share * settings_.budget.at(settings_.step.at(batches_));
 
     function_.compare(samples, batch_);
     auto predictions = predictions_.resize(samples.rows(), outputs_);
@@ -163,14 +189,14 @@ class Compositional {
     // Tracked on trial: a step that fails must leave no trace.
     RowVector tracked = tracked_;
     if (xi > 0) {
-      problem_.track(tracked, predictions.bottomRows(xi), targets.bottomRows(xi), beta(),
-                     is_first());
+      problem_.track(tracked, predictions.bottomRows(xi), targets.bottomRows(xi),
+                     relative_weights.tail(xi), beta, is_first());
     } else {
-      problem_.track(tracked, predictions, targets, beta(), is_first());
+      problem_.track(tracked, predictions, targets, relative_weights, beta, is_first());
     }
     by_tracked_.setZero(problem_.tracked());
-    problem_.outer(predictions.topRows(theta), targets.topRows(theta), tracked,
-                   gradient.topRows(theta), by_tracked_, losses_, risk);
+    problem_.outer(predictions.topRows(theta), targets.topRows(theta), relative_weights.head(theta),
+                   tracked, gradient.topRows(theta), by_tracked_, losses_, risk);
     if (xi > 0) {
       problem_.inner(predictions.bottomRows(xi), targets.bottomRows(xi), by_tracked_,
                      gradient.bottomRows(xi));
@@ -198,7 +224,6 @@ class Compositional {
     finish(samples.rows(), record, risk);
   }
 
-  double beta() const { return settings_.tracking.at(batches_); }
   bool is_first() const { return batches_ == 0; }
 
   // Each half of the mini-batch is a mean of its own.
@@ -244,14 +269,13 @@ class Compositional {
   }
 
   void check(const ConstRows& samples, const ConstRows& targets,
-             const Eigen::Ref<const Vector>& sample_weights, Index batch_size) const {
+             const Eigen::Ref<const Vector>& sample_weights) const {
     require(samples.cols() == features(), "The samples have " + std::to_string(samples.cols()) +
                                               " features, but the model was made for " +
                                               std::to_string(features()) + ".");
     require(targets.rows() == samples.rows() &&
                 (sample_weights.size() == 0 || sample_weights.size() == samples.rows()),
             "There must be as many targets and sample weights as samples.");
-    require(batch_size > 0, "The batch size must be positive.");
     require(samples.allFinite() && sample_weights.allFinite() && targets.allFinite(),
             "The samples, targets and sample weights must be finite.");
     problem_.check_targets(targets, outputs_);

@@ -46,19 +46,21 @@ class FunctionProblem {
   void check_targets(const ConstRows&, Index) const {}
   double regularizer_scale() const { return 1; }
 
-  void track(RowVector& g, const ConstRows& predictions, const ConstRows& targets, double beta,
-             bool first) const {
+  void track(RowVector& g, const ConstRows& predictions, const ConstRows& targets,
+             const Eigen::Ref<const Vector>& weights, double beta, bool first) const {
     const RowMatrix values = functions_.inner(predictions, targets);
     require_shape(values, predictions.rows(), tracked_, "inner function");
-    const RowVector mean = values.colwise().mean();
-    g += (first ? 1.0 : beta) * (mean - g);
+    const TrackingStep step(weights, beta);
+    const RowVector mean = step.shares.transpose() * values;
+    g += (first ? 1.0 : step.rate) * (mean - g);
   }
 
-  void outer(const ConstRows& predictions, const ConstRows& targets, const RowVector& g, Rows by_f,
+  void outer(const ConstRows& predictions, const ConstRows& targets,
+             const Eigen::Ref<const Vector>& weights, const RowVector& g, Rows by_f,
              RowVector& by_g, Vector& losses, RiskRecord& record) const {
     const RowMatrix slopes = functions_.by_tracked(predictions, targets, g);
     require_shape(slopes, predictions.rows(), tracked_, "gradient of the outer function");
-    by_g = slopes.colwise().mean();
+    by_g = weights.transpose() * slopes / static_cast<double>(weights.size());
     by_f.setZero();
     if (functions_.by_prediction) {
       const RowMatrix direct = functions_.by_prediction(predictions, targets, g);

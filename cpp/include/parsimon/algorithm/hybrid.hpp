@@ -38,6 +38,12 @@ struct OrderWatch {
   }
 
   bool is_stable() const { return inside >= patience || seen >= cap; }
+  bool may_be_stable_next() const { return inside + 1 >= patience || seen + 1 >= cap; }
+
+  void check() const {
+    require(patience > 0 && cap > 0,
+            "The first phase needs a patience and a cap of at least one mini-batch.");
+  }
 };
 
 // First Algorithm 1, which finds the dictionary, until its model order is stable; then Algorithm 3
@@ -51,16 +57,17 @@ class Hybrid {
   using Phase = std::variant<Spppot, MirrorNewton>;
 
   Hybrid(Spppot first, MirrorNewtonSettings second, OrderWatch watch)
-      : phase_(std::move(first)), second_(std::move(second)), watch_(watch) {
-    require(watch.patience > 0 && watch.cap > 0,
-            "The first phase needs a patience and a cap of at least one mini-batch.");
-    require(std::get<Spppot>(phase_).settings().mirror.is_positive(),
-            "The second phase is mirror descent with the KL map; so must be the first.");
-  }
+      : Hybrid(Phase(std::move(first)), std::move(second), watch) {}
 
   // A model that is read back.
   Hybrid(Phase phase, MirrorNewtonSettings second, OrderWatch watch)
-      : phase_(std::move(phase)), second_(std::move(second)), watch_(watch) {}
+      : phase_(std::move(phase)), second_(std::move(second)), watch_(watch) {
+    watch_.check();
+    second_.check();
+    const Spppot* first = std::get_if<Spppot>(&phase_);
+    require(!first || first->settings().mirror.is_positive(),
+            "The second phase is mirror descent with the KL map; so must be the first.");
+  }
 
   const Phase& phase() const { return phase_; }
   bool in_second_phase() const { return std::holds_alternative<MirrorNewton>(phase_); }
@@ -69,16 +76,18 @@ class Hybrid {
 
   template <typename KeepGoing>
   Index run(const ConstRows& samples, Index batch_size, KeepGoing&& keep_going) {
-    require(batch_size > 0, "The batch size must be positive.");
     domain().check(samples);
-    Index start = 0;
-    while (start < samples.rows() && !in_second_phase() && keep_going()) {
-      const Index count = std::min(batch_size, samples.rows() - start);
-      watch_.observe(std::get<Spppot>(phase_).step(samples.middleRows(start, count)).model_order);
-      start += count;
-      if (watch_.is_stable()) begin_second_phase();
-    }
-    if (start == samples.rows() || !in_second_phase()) return start;
+    bool interrupted = false;
+    const Index start = for_each_mini_batch(
+        samples.rows(), batch_size,
+        [&] {
+          interrupted = !in_second_phase() && !keep_going();
+          return !in_second_phase() && !interrupted;
+        },
+        [&](Index from, Index count, double share) {
+          search(samples.middleRows(from, count), share);
+        });
+    if (start == samples.rows() || interrupted) return start;
     const Index rest = samples.rows() - start;
     return start + std::get<MirrorNewton>(phase_).run(samples.bottomRows(rest), batch_size,
                                                       std::forward<KeepGoing>(keep_going));
@@ -134,12 +143,25 @@ class Hybrid {
  private:
   static constexpr Index kFineness = 2;
 
-  void begin_second_phase() {
-    const Spppot& first = std::get<Spppot>(phase_);
+  // A mini-batch of the first phase.
+  void search(const ConstRows& samples, double share) {
+    if (!watch_.may_be_stable_next()) {
+      watch_.observe(std::get<Spppot>(phase_).step(samples, share).model_order);
+      return;
+    }
+    // The second phase begins with the mini-batch that ends the first: both happen, or neither.
+    Spppot first = std::get<Spppot>(phase_);
+    OrderWatch watch = watch_;
+    watch.observe(first.step(samples, share).model_order);
+    phase_ = watch.is_stable() ? Phase(second_phase(first)) : Phase(std::move(first));
+    watch_ = watch;
+  }
+
+  MirrorNewton second_phase(const Spppot& first) const {
     MirrorNewton second(first.function().dictionary(), first.prediction_weights().col(0), second_,
                         first.domain(), first.quadrature().finer(kFineness * first.model_order()));
     second.follow(first.samples(), first.batches(), first.trace());
-    phase_ = std::move(second);
+    return second;
   }
 
   Phase phase_;

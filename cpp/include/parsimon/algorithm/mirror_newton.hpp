@@ -7,6 +7,7 @@
 
 #include "parsimon/algorithm/averaging.hpp"
 #include "parsimon/algorithm/inverse_outer_sum.hpp"
+#include "parsimon/algorithm/mini_batches.hpp"
 #include "parsimon/algorithm/trace.hpp"
 #include "parsimon/density/density.hpp"
 #include "parsimon/density/quadrature.hpp"
@@ -18,6 +19,8 @@ namespace parsimon {
 struct MirrorNewtonSettings {
   StepSchedule step = StepSchedule::constant(1);
   double damping = 1;  // delta, A_0 = delta I
+
+  void check() const { InverseOuterSum(0, damping); }
 };
 
 // Online quasi-Newton mirror descent (Algorithm 3, SPPPOT): the density of points in a box on a
@@ -51,8 +54,8 @@ class MirrorNewton {
                 std::to_string(domain_.features()) + ", and a finite weight each.");
     std::vector<View> views;
     dictionary_.make_views(nodes(), views);
-    node_kernel_.resize(dictionary_.size(), quadrature_.size());
-    dictionary_.kernel().block(dictionary_.views(), views.data(), node_kernel_);
+    node_kernel_.resize(quadrature_.size(), dictionary_.size());
+    dictionary_.kernel().block(views.data(), dictionary_.views(), node_kernel_);
     require(node_kernel_.allFinite(), "The kernel is not finite between the nodes of the domain.");
   }
 
@@ -77,14 +80,9 @@ class MirrorNewton {
   template <typename KeepGoing>
   Index run(const ConstRows& samples, Index batch_size, KeepGoing&& keep_going) {
     domain_.check(samples);
-    require(batch_size > 0, "The batch size must be positive.");
-    Index start = 0;
-    while (start < samples.rows() && keep_going()) {
-      const Index count = std::min(batch_size, samples.rows() - start);
-      advance(samples.middleRows(start, count));
-      start += count;
-    }
-    return start;
+    return for_each_mini_batch(
+        samples.rows(), batch_size, keep_going,
+        [&](Index start, Index count, double) { advance(samples.middleRows(start, count)); });
   }
 
   KernelExpansion expansion() const { return {dictionary_, prediction_weights()}; }
@@ -118,6 +116,7 @@ class MirrorNewton {
   // The last tenth of the iterates.
   static constexpr double kRecency = 9;
   static constexpr double kLargestValue = 1e100;
+  static constexpr Index kNodesAtOnce = 16;
 
   static Dictionary on_nodes(KernelPtr kernel, const ConstRows& nodes) {
     Dictionary dictionary(std::move(kernel), nodes.cols());
@@ -145,20 +144,34 @@ class MirrorNewton {
 
   // One sample, given k_D(x). Returns its loss.
   double step(const Eigen::Ref<const Vector>& kernel_values) {
-    density_.noalias() = node_kernel_.transpose() * weights_;
-    density_ = density_.array().exp() / static_cast<double>(density_.size());
-    const double integral = density_.sum();
+    gradient_ = -kernel_values;
+    const double integral = integrate();
     const double loss = domain_.log_volume() - weights_.dot(kernel_values) + integral;
     require_bounded(integral, loss);
-
-    gradient_ = -kernel_values;
-    gradient_.noalias() += node_kernel_ * density_;
     inverse_.add(gradient_, direction_);  // = A^-1 g
     weights_ -= settings_.step.at(steps_) * direction_;
     steps_ += 1;
     samples_ += 1;
     average_ += average_share(steps_, kRecency) * (weights_ - average_);
     return loss;
+  }
+
+  // Adds (1/Q) sum_q exp(z(q)) k_D(q) to the gradient; returns (1/Q) sum_q exp(z(q)). A few nodes
+  // at a time, whose kernel values are then read from memory once for both.
+  double integrate() {
+    const Index count = quadrature_.size();
+    const double cell = 1 / static_cast<double>(count);
+    double integral = 0;
+    for (Index start = 0; start < count; start += kNodesAtOnce) {
+      const Index some = std::min(kNodesAtOnce, count - start);
+      const auto kernel = node_kernel_.middleRows(start, some);
+      auto density = density_.head(some);
+      density.noalias() = kernel * weights_;
+      density = cell * density.array().exp();
+      integral += density.sum();
+      gradient_.noalias() += kernel.transpose() * density;
+    }
+    return integral;
   }
 
   static void require_bounded(double integral, double loss) {
@@ -179,11 +192,11 @@ class MirrorNewton {
   Index batches_ = 0;
   Index steps_ = 0;
   Trace trace_;
-  RowMatrix node_kernel_;  // k(d_m, q), a row a dictionary point
+  RowMatrix node_kernel_;  // k(q, d_m), a row a node
 
   std::vector<View> views_;
   RowBuffer kernel_values_;
-  Vector density_;
+  Vector density_ = Vector(kNodesAtOnce);
   Vector gradient_;
   Vector direction_;
 };

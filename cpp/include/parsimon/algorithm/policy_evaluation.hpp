@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "parsimon/algorithm/averaging.hpp"
+#include "parsimon/algorithm/mini_batches.hpp"
 #include "parsimon/algorithm/trace.hpp"
 #include "parsimon/rkhs/sparse_function.hpp"
 #include "parsimon/schedule/budget.hpp"
@@ -86,14 +87,10 @@ class PolicyEvaluation {
 
   template <typename KeepGoing>
   Index run(const Transitions& all, Index batch_size, KeepGoing&& keep_going) {
-    check(all, batch_size);
-    Index start = 0;
-    while (start < all.size() && keep_going()) {
-      const Index count = std::min(batch_size, all.size() - start);
-      advance(all.part(start, count));
-      start += count;
-    }
-    return start;
+    check(all);
+    return for_each_mini_batch(
+        all.size(), batch_size, keep_going,
+        [&](Index start, Index count, double share) { advance(all.part(start, count), share); });
   }
 
   void predict(const ConstRows& points, Rows values) const {
@@ -118,13 +115,13 @@ class PolicyEvaluation {
   static constexpr double kRecency = 3;
   static constexpr double kLargestWeight = 1e100;
 
-  void advance(const Transitions& transitions) {
+  void advance(const Transitions& transitions, double share) {
     const Index count = transitions.size();
-    const double share = 1 / static_cast<double>(count);
-    const double alpha = settings_.step.at(batches_);
-    const double beta = settings_.tracking.at(batches_);
+    const double mean = 1 / static_cast<double>(count);
+    const double alpha = share * settings_.step.at(batches_);
+    const double beta = share * settings_.tracking.at(batches_);
     StepRecord record;
-    record.budget = settings_.budget.at(alpha);
+    record.budget = share * settings_.budget.at(settings_.step.at(batches_));
 
     auto points = points_.resize(2 * count, features());
     points.topRows(count) = transitions.states;
@@ -135,7 +132,7 @@ class PolicyEvaluation {
     const Vector ahead = settings_.discount * transitions.stay;
     const Vector difference = transitions.rewards + ahead.cwiseProduct(values.col(0).tail(count)) -
                               values.col(0).head(count);
-    record.loss = 0.5 * difference.squaredNorm() * share;
+    record.loss = 0.5 * difference.squaredNorm() * mean;
     require_bounded(difference);
 
     auto weights = new_weights_.resize(2 * count, 1);
@@ -143,17 +140,18 @@ class PolicyEvaluation {
       tracker_.compare(transitions.states, tracker_batch_);
       auto expected = expected_.resize(count, 1);
       tracker_.evaluate(tracker_batch_, expected);
-      weights.topRows(count) = alpha * share * expected;
-      weights.bottomRows(count) = -alpha * share * ahead.cwiseProduct(expected.col(0));
+      weights.topRows(count) = alpha * mean * expected;
+      weights.bottomRows(count) = -alpha * mean * ahead.cwiseProduct(expected.col(0));
     } else {
-      weights.topRows(count) = alpha * share * difference;
+      weights.topRows(count) = alpha * mean * difference;
       weights.bottomRows(count).setZero();
     }
     // V and its tracker change together: both are worked out on copies' terms before either moves.
     SparseFunction tracker = tracker_;
     if (settings_.gradient) {
-      const RowMatrix steps = beta * share * (difference - expected_.all().col(0));
-      add(tracker, transitions.states, tracker_batch_, steps, 1, settings_.tracker_budget.at(beta));
+      const RowMatrix steps = beta * mean * (difference - expected_.all().col(0));
+      const double budget = share * settings_.tracker_budget.at(settings_.tracking.at(batches_));
+      add(tracker, transitions.states, tracker_batch_, steps, 1, budget);
     }
     record.active = add(value_, points, batch_, weights, 1 - alpha * settings_.regularization,
                         record.budget, &record.compression_error);
@@ -202,7 +200,7 @@ class PolicyEvaluation {
     trace_.add(record);
   }
 
-  void check(const Transitions& all, Index batch_size) const {
+  void check(const Transitions& all) const {
     require(all.states.cols() == features() && all.next_states.cols() == features(),
             "The states have " + std::to_string(all.states.cols()) + " and " +
                 std::to_string(all.next_states.cols()) + " features, but the model was made for " +
@@ -210,7 +208,6 @@ class PolicyEvaluation {
     require(all.rewards.size() == all.size() && all.next_states.rows() == all.size() &&
                 all.stay.size() == all.size(),
             "There must be as many rewards, next states and terminal flags as states.");
-    require(batch_size > 0, "The batch size must be positive.");
     require(all.states.allFinite() && all.rewards.allFinite() && all.next_states.allFinite() &&
                 all.stay.allFinite(),
             "The transitions must be finite.");

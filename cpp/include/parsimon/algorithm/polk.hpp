@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "parsimon/algorithm/averaging.hpp"
+#include "parsimon/algorithm/mini_batches.hpp"
 #include "parsimon/algorithm/trace.hpp"
 #include "parsimon/loss/loss.hpp"
 #include "parsimon/rkhs/least_squares.hpp"
@@ -30,8 +31,9 @@ struct PolkSettings {
 //
 //   f <- KOMP((1 - eta lambda) f - (eta / B) sum_i l'(f(x_i), y_i) k(x_i, .), eps)
 //
-// A mini-batch in which every gradient is zero adds nothing and is not compressed.
-// If a step throws, the model is as it was before that step. Not thread safe.
+// A mini-batch in which every gradient is zero adds nothing and is not compressed. One of fewer
+// than B samples takes their share of eta and eps. If a step throws, the model is as it was before
+// that step. Not thread safe.
 class Polk {
  public:
   Polk(KernelPtr kernel, PolkSettings settings, Index features, Index outputs)
@@ -66,8 +68,8 @@ class Polk {
   // number a sample.
   StepRecord step(const ConstRows& samples, const ConstRows& targets,
                   const Eigen::Ref<const Vector>& sample_weights) {
-    check(samples, targets, sample_weights, 1);
-    return advance(samples, targets, sample_weights);
+    check(samples, targets, sample_weights);
+    return advance(samples, targets, sample_weights, 1);
   }
 
   // Mini-batch by mini-batch through a block of samples, as long as keep_going() says so.
@@ -76,16 +78,13 @@ class Polk {
   Index run(const ConstRows& samples, const ConstRows& targets,
             const Eigen::Ref<const Vector>& sample_weights, Index batch_size,
             KeepGoing&& keep_going) {
-    check(samples, targets, sample_weights, batch_size);
-    Index start = 0;
-    while (start < samples.rows() && keep_going()) {
-      const Index count = std::min(batch_size, samples.rows() - start);
-      const Index weighted = sample_weights.size() > 0 ? count : 0;
-      advance(samples.middleRows(start, count), targets.middleRows(start, count),
-              sample_weights.segment(weighted > 0 ? start : 0, weighted));
-      start += count;
-    }
-    return start;
+    check(samples, targets, sample_weights);
+    return for_each_mini_batch(
+        samples.rows(), batch_size, keep_going, [&](Index start, Index count, double share) {
+          const Index weighted = sample_weights.size() > 0 ? count : 0;
+          advance(samples.middleRows(start, count), targets.middleRows(start, count),
+                  sample_weights.segment(weighted > 0 ? start : 0, weighted), share);
+        });
   }
 
   // For the squared loss: the exact minimiser of (1/n) sum_i c_i l(f(x_i), y_i) + lambda/2 ||f||^2
@@ -114,7 +113,7 @@ class Polk {
 
   void add_to_refit(Refit& refit, const ConstRows& samples, const ConstRows& targets,
                     const Eigen::Ref<const Vector>& sample_weights) const {
-    check(samples, targets, sample_weights, 1);
+    check(samples, targets, sample_weights);
     require_unchanged_since(refit);
     const bool weighted = sample_weights.size() > 0;
     refit.problem.add(function_, samples, targets,
@@ -158,10 +157,10 @@ class Polk {
   static constexpr double kLargestWeight = 1e100;
 
   StepRecord advance(const ConstRows& samples, const ConstRows& targets,
-                     const Eigen::Ref<const Vector>& sample_weights) {
-    const double eta = settings_.step.at(batches_);
+                     const Eigen::Ref<const Vector>& sample_weights, double share) {
+    const double eta = share * settings_.step.at(batches_);
     StepRecord record;
-    record.budget = settings_.budget.at(eta);
+    record.budget = share * settings_.budget.at(settings_.step.at(batches_));
 
     function_.compare(samples, batch_);
     auto predictions = predictions_.resize(samples.rows(), outputs_);
@@ -227,14 +226,13 @@ class Polk {
   }
 
   void check(const ConstRows& samples, const ConstRows& targets,
-             const Eigen::Ref<const Vector>& sample_weights, Index batch_size) const {
+             const Eigen::Ref<const Vector>& sample_weights) const {
     require(samples.cols() == features(), "The samples have " + std::to_string(samples.cols()) +
                                               " features, but the model was made for " +
                                               std::to_string(features()) + ".");
     require(targets.rows() == samples.rows() &&
                 (sample_weights.size() == 0 || sample_weights.size() == samples.rows()),
             "There must be as many targets and sample weights as samples.");
-    require(batch_size > 0, "The batch size must be positive.");
     require(samples.allFinite() && sample_weights.allFinite() && targets.allFinite(),
             "The samples, targets and sample weights must be finite.");
     settings_.loss->check_targets(targets, outputs_);

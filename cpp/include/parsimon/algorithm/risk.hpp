@@ -117,23 +117,25 @@ class RiskProblem {
   }
   double regularizer_scale() const { return loss_->regularizer_scale(); }
 
-  void track(RowVector& g, const ConstRows& predictions, const ConstRows& targets, double beta,
-             bool first) {
+  void track(RowVector& g, const ConstRows& predictions, const ConstRows& targets,
+             const Eigen::Ref<const Vector>& weights, double beta, bool first) {
     if (tracked() == 0) return;
     judge(predictions, targets);
-    const double mean = values_.mean();
+    const TrackingStep step(weights, beta);
+    const double mean = step.shares.dot(values_);
     if (first) {
       g.setConstant(mean);
     } else if (risk_.kind == Risk::Kind::cvar) {
-      const double above = (values_.array() > g(0)).cast<double>().mean();
-      g(1) += beta * (mean - g(1));
-      g(0) += beta * g(1) * (above / (1 - risk_.parameter) - 1);
+      const double above = (values_.array() > g(0)).select(step.shares, 0.0).sum();
+      g(1) += step.rate * (mean - g(1));
+      g(0) += step.rate * g(1) * (above / (1 - risk_.parameter) - 1);
     } else {
-      g(0) += beta * (mean - g(0));
+      g(0) += step.rate * (mean - g(0));
     }
   }
 
-  void outer(const ConstRows& predictions, const ConstRows& targets, const RowVector& g, Rows by_f,
+  void outer(const ConstRows& predictions, const ConstRows& targets,
+             const Eigen::Ref<const Vector>& weights, const RowVector& g, Rows by_f,
              RowVector& by_g, Vector& losses, RiskRecord& record) const {
     loss_->evaluate(predictions, targets, losses, by_f);
     record.mean = losses.mean();
@@ -151,7 +153,7 @@ class RiskProblem {
       const double pull = std::clamp(risk_.weight * slope, -risk_.clip, risk_.clip);
       record.clipped += pull != risk_.weight * slope ? 1 : 0;
       by_f.row(i) *= 1 + pull;
-      by_g(0) -= pull;
+      by_g(0) -= weights(i) * pull;
     }
     by_g /= static_cast<double>(losses.size());
     record.dispersion = dispersion / static_cast<double>(losses.size());

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "parsimon/algorithm/averaging.hpp"
+#include "parsimon/algorithm/mini_batches.hpp"
 #include "parsimon/algorithm/trace.hpp"
 #include "parsimon/density/density.hpp"
 #include "parsimon/density/mirror_map.hpp"
@@ -82,9 +84,10 @@ class Spppot {
     return settings_.budget.at_floor() - settings_.budget.at_ceiling();
   }
 
-  StepRecord step(const ConstRows& samples) {
+  // One mini-batch, or that share of one.
+  StepRecord step(const ConstRows& samples, double share = 1) {
     domain_.check(samples);
-    return advance(samples);
+    return advance(samples, share);
   }
 
   // Mini-batch by mini-batch through a block of samples, as long as keep_going() says so.
@@ -92,21 +95,18 @@ class Spppot {
   template <typename KeepGoing>
   Index run(const ConstRows& samples, Index batch_size, KeepGoing&& keep_going) {
     domain_.check(samples);
-    require(batch_size > 0, "The batch size must be positive.");
-    Index start = 0;
-    while (start < samples.rows() && keep_going()) {
-      const Index count = std::min(batch_size, samples.rows() - start);
-      advance(samples.middleRows(start, count));
-      start += count;
-    }
-    return start;
+    return for_each_mini_batch(samples.rows(), batch_size, keep_going,
+                               [&](Index start, Index count, double share) {
+                                 advance(samples.middleRows(start, count), share);
+                               });
   }
 
   // z, on which the density is built.
   KernelExpansion expansion() const { return {function_.dictionary(), prediction_weights()}; }
 
   RowMatrix prediction_weights() const {
-    return scale(batches_) * function_.weights().rightCols(1);
+    const auto weights = function_.weights();
+    return settings_.average ? RowMatrix(weights.col(1)) : scale(batches_) * weights;
   }
 
   void log_density(const ConstRows& points, Eigen::Ref<Vector> values) const {
@@ -117,20 +117,39 @@ class Spppot {
     parsimon::density(expansion(), settings_.mirror, domain_, points, values);
   }
 
-  // Where a model that is read back had got to.
-  void restore(SparseFunction function, Index samples, Index batches, Trace trace) {
+  // k(d, u) for the dictionary's points that are not nodes, a row each.
+  RowMatrix kernel_with_nodes() const {
+    RowMatrix values(model_order() - node_count_, node_count_);
+    Index row = 0;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      if (order_[i] >= node_count_) values.row(row++) = node_kernel_.row(static_cast<Index>(i));
+    }
+    return values;
+  }
+
+  // Where a model that is read back had got to. kernel_with_nodes: as that of the model was, to the
+  // last bit, which depends on the products of matrices that it came from; empty if that does not
+  // matter.
+  void restore(SparseFunction function, Index samples, Index batches, Trace trace,
+               const ConstRows& kernel_with_nodes = RowMatrix(0, 0)) {
     require_nodes_in(function.dictionary());
+    const RowMatrix of_nodes = rows_of_nodes(node_kernel_.all());
     function_ = std::move(function);
     samples_ = samples;
     batches_ = batches;
     trace_ = std::move(trace);
     compare_nodes();
+    for (Index u = 0; u < node_count_; ++u) node_kernel_.row(position(u)) = of_nodes.row(u);
+    if (kernel_with_nodes.size() > 0) adopt(kernel_with_nodes);
   }
 
  private:
   static constexpr double kRecency = 3;
   // No density that is learned in earnest comes near this multiple of the uniform one.
   static constexpr double kLargestValue = 1e100;
+
+  // Kernel values that are told apart from others by more than rounding.
+  static constexpr double kForeign = 1e-9;
 
   void require_nodes_in(const Dictionary& dictionary) const {
     const RowMatrix nodes = this->nodes();
@@ -144,9 +163,6 @@ class Spppot {
   }
 
   void start(const ConstRows& nodes) {
-    // The origin is chosen by all nodes together, not by the first.
-    Batch all;
-    function_.compare(nodes, all);
     function_.insert(nodes, RowMatrix::Zero(nodes.rows(), function_.weights().cols()),
                      std::vector<bool>(static_cast<std::size_t>(nodes.rows()), true));
     compare_nodes();
@@ -155,7 +171,8 @@ class Spppot {
     const double mean = node_kernel_.all().sum() / static_cast<double>(node_count_);
     require(mean > 0,
             "The kernel is zero, or negative on average, between the nodes of the domain.");
-    function_.weights().setConstant(1 / (mean * scale(0)));
+    function_.weights().setConstant(1 / mean);
+    function_.weights().col(0) /= scale(0);
   }
 
   // z is this multiple of the function that is kept.
@@ -163,23 +180,23 @@ class Spppot {
     return settings_.dual_averaging ? -settings_.step.at(batches) : 1;
   }
 
-  StepRecord advance(const ConstRows& samples) {
-    const double eta = settings_.step.at(batches_);
+  StepRecord advance(const ConstRows& samples, double share) {
+    const double eta = share * settings_.step.at(batches_);
     const double scale = this->scale(batches_);
     StepRecord record;
-    record.budget = settings_.budget.at(eta);
+    record.budget = share * settings_.budget.at(settings_.step.at(batches_));
 
     function_.compare(samples, batch_);
     follow_order();
     evaluate(samples, scale);
     record.loss = mean_loss();
     find_direction();
-    require_bounded(record.loss);
 
     // What is kept moves by -eta g, or by g itself where the step size comes later.
-    const double gain = settings_.dual_averaging ? 1 : -eta;
+    const double gain = settings_.dual_averaging ? share : -eta;
     take_up_nodes(gain);
     auto new_weights = take_up_samples(gain, 1 / std::abs(scale));
+    require_bounded(record.loss);
     record.active = new_weights.rows();
     const Index first_id = function_.dictionary().next_id();
     record.compression_error =
@@ -247,8 +264,12 @@ class Spppot {
     for (Index u = 0; u < node_count_; ++u) increments(position(u), 0) = gain * on_nodes_(u);
   }
 
-  // Where f is next to nothing, 1 / f is enormous: no sample moves z by more than k(x, .).
+  // Where f is next to nothing, 1 / f is enormous: no sample moves z by more than k(x, .). The
+  // gradient of the likelihood of exp(z) has no 1 / f, and a bound would only falsify it.
   RowBuffer::Map take_up_samples(double gain, double largest) {
+    if (settings_.gradient == PseudoGradient::likelihood && settings_.mirror.is_positive()) {
+      largest = std::numeric_limits<double>::infinity();
+    }
     active_.clear();
     for (Index i = 0; i < on_samples_.size(); ++i) {
       if (on_samples_(i) != 0) active_.push_back(i);
@@ -262,10 +283,11 @@ class Spppot {
   }
 
   void require_bounded(double loss) const {
-    // 1 / 0 is bounded later; anything else that is not a number is not.
-    const bool bounded = at_nodes_.f.allFinite() && at_samples_.z.allFinite() &&
-                         at_nodes_.f.cwiseAbs().maxCoeff() < kLargestValue &&
-                         !on_samples_.hasNaN() && std::isfinite(loss);
+    const auto within = [](const auto& values) {
+      return values.size() == 0 || (values.array().abs() < kLargestValue).all();
+    };
+    const bool bounded = within(at_nodes_.f) && at_samples_.z.allFinite() && std::isfinite(loss) &&
+                         within(increments_.all()) && within(new_weights_.all());
     if (bounded) return;
     throw DivergenceError(
         "The learned density has grown beyond all bounds. The model is as it was before this "
@@ -277,7 +299,8 @@ class Spppot {
     samples_ += count;
     if (settings_.average) {
       auto weights = function_.weights();
-      weights.col(1) += average_share(batches_, kRecency) * (weights.col(0) - weights.col(1));
+      const double share = average_share(batches_, kRecency);
+      weights.col(1) += share * (scale(batches_) * weights.col(0) - weights.col(1));
     }
     record.samples = samples_;
     record.model_order = model_order();
@@ -285,8 +308,7 @@ class Spppot {
     trace_.add(record);
   }
 
-  // -- the kernel values between the dictionary and the nodes, a row a dictionary point
-  // ------------
+  // -- the kernel values between the dictionary and the nodes, a row a dictionary point ----------
 
   Index position(Index node) const { return positions_[static_cast<std::size_t>(node)]; }
 
@@ -300,6 +322,22 @@ class Spppot {
     remember_order();
     mirror_weights_.resize(node_count_);
     settings_.mirror.weigh(points, mirror_weights_);
+  }
+
+  // Kernel values of points that are not nodes, if they are that.
+  void adopt(const ConstRows& kernel_with_nodes) {
+    const RowMatrix expected = this->kernel_with_nodes();
+    require(kernel_with_nodes.rows() == expected.rows() &&
+                kernel_with_nodes.cols() == node_count_ &&
+                ((kernel_with_nodes - expected).array().abs() <=
+                 kForeign * (1 + expected.array().abs()))
+                    .all(),
+            "The kernel values of the nodes do not belong to the dictionary.");
+    Index row = 0;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      if (order_[i] < node_count_) continue;
+      node_kernel_.row(static_cast<Index>(i)) = kernel_with_nodes.row(row++);
+    }
   }
 
   void remember_order() {

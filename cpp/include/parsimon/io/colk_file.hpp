@@ -47,24 +47,6 @@ inline StepSchedule load_tracking(const Archive& archive) {
                                to_std(archive.get_vector("tracking.parameters")));
 }
 
-struct Sizes {
-  Index features;
-  Index outputs;
-  Index samples;
-  Index batches;
-
-  explicit Sizes(const Archive& archive)
-      : features(archive.get_integer("features")),
-        outputs(archive.get_integer("outputs")),
-        samples(archive.get_integer("samples")),
-        batches(archive.get_integer("batches")) {
-    constexpr Index most = Index{1} << 40;
-    require(features > 0 && features < most && outputs > 0 && outputs < most && samples >= 0 &&
-                batches >= 0,
-            "The model file has impossible sizes.");
-  }
-};
-
 }  // namespace detail
 
 // Everything that a compositional model is, except its problem.

@@ -23,6 +23,35 @@ inline std::vector<double> to_std(const Vector& values) {
   return {values.data(), values.data() + values.size()};
 }
 
+inline void require_count(Index count, const std::string& name) {
+  require(count >= 0 && count < (Index{1} << 53), "The model file has " + std::to_string(count) +
+                                                      " as its " + name +
+                                                      ", which counts nothing.");
+}
+
+inline Index load_count(const Archive& archive, const std::string& name) {
+  const Index count = archive.get_integer(name);
+  require_count(count, name);
+  return count;
+}
+
+struct Sizes {
+  Index features;
+  Index outputs;
+  Index samples;
+  Index batches;
+
+  explicit Sizes(const Archive& archive)
+      : features(archive.get_integer("features")),
+        outputs(archive.get_integer("outputs")),
+        samples(load_count(archive, "samples")),
+        batches(load_count(archive, "batches")) {
+    constexpr Index most = Index{1} << 40;
+    require(features > 0 && features < most && outputs > 0 && outputs < most,
+            "The model file has impossible sizes.");
+  }
+};
+
 // prefix: of the names of its entries, if a model has several functions.
 inline void save_function(const SparseFunction& function, Archive& archive,
                           const std::string& prefix = "") {

@@ -53,23 +53,24 @@ struct DensityFile {
         domain(archive.get_vector("domain.lower").transpose(),
                archive.get_vector("domain.upper").transpose()),
         quadrature(load_quadrature(archive)),
-        samples(archive.get_integer("samples")),
-        batches(archive.get_integer("batches")) {
-    require(archive.get_integer("features") == domain.features() &&
-                archive.get_integer("outputs") == 1 && samples >= 0 && batches >= 0,
-            "The model file has impossible sizes.");
+        samples(load_count(archive, "samples")),
+        batches(load_count(archive, "batches")) {
+    require(
+        archive.get_integer("features") == domain.features() && archive.get_integer("outputs") == 1,
+        "The model file has impossible sizes.");
   }
 
-  // The nodes are in every such model: a file that asks for more than it holds is wrong.
-  void require_stored(Index points, const char* what) const {
-    require(points >= 0 && quadrature.size() <= kMostNodes * (points + 1),
-            std::string("The model file has ") + std::to_string(points) + " " + what +
-                ", too few for its integral over " + std::to_string(quadrature.size()) + " nodes.");
+  // A file that asks for much more memory than it holds is wrong.
+  void require_stored(Index points) const {
+    require(quadrature.size() <= std::max(kMostNodes, kMostNodesEach * points),
+            "The model file has " + std::to_string(points) +
+                " dictionary points, too few for its integral over " +
+                std::to_string(quadrature.size()) + " nodes.");
   }
 
  private:
-  // Nodes for each point of a dictionary, at most.
-  static constexpr Index kMostNodes = 64;
+  static constexpr Index kMostNodes = Index{1} << 16;
+  static constexpr Index kMostNodesEach = 64;
 
   static Quadrature load_quadrature(const Archive& archive) {
     const auto counts = archive.get_integers("quadrature.counts");
@@ -106,6 +107,7 @@ inline Archive to_archive(const Spppot& model) {
   detail::save_schedules(settings.step, settings.budget, archive);
   detail::save_density(model, model.function().dictionary().kernel(), archive);
   detail::save_function(model.function(), archive);
+  archive.set("dictionary.kernel_with_nodes", model.kernel_with_nodes());
   return archive;
 }
 
@@ -123,9 +125,11 @@ inline Spppot spppot_from_archive(const Archive& archive, KernelPtr kernel = nul
   settings.average = archive.get_integer("average") != 0;
   SparseFunction function = detail::load_function(archive, file.kernel, file.domain.features(),
                                                   settings.average ? 2 : 1, 1);
-  file.require_stored(function.model_order(), "dictionary points");
+  file.require_stored(function.model_order());
   Spppot model(file.kernel, std::move(settings), file.domain, file.quadrature);
-  model.restore(std::move(function), file.samples, file.batches, detail::load_trace(archive));
+  const Index others = function.model_order() - file.quadrature.size();
+  model.restore(std::move(function), file.samples, file.batches, detail::load_trace(archive),
+                archive.get_matrix("dictionary.kernel_with_nodes", others, file.quadrature.size()));
   return model;
 }
 
@@ -139,8 +143,9 @@ inline Archive to_archive(const MirrorNewton& model) {
   archive.set("weights", model.weights());
   archive.set("weights.average", model.average());
   archive.set("steps", model.steps());
-  archive.set("inverse", model.inverse().base());
+  archive.set("inverse.root", model.inverse().root());
   archive.set("inverse.pending", RowMatrix(model.inverse().pending()));
+  archive.set("inverse.mixing", RowMatrix(model.inverse().mixing()));
   return archive;
 }
 
@@ -151,11 +156,12 @@ inline MirrorNewton mirror_newton_from_archive(const Archive& archive, KernelPtr
   const Vector origin = archive.get_vector("dictionary.origin", features);
   const Vector weights = archive.get_vector("weights", points.rows());
   const Vector average = archive.get_vector("weights.average", points.rows());
-  RowMatrix base = archive.get_matrix("inverse", points.rows(), points.rows());
+  RowMatrix root = archive.get_matrix("inverse.root", points.rows(), points.rows());
   const RowMatrix pending = archive.get_matrix("inverse.pending", Archive::any_size, points.rows());
+  const RowMatrix mixing = archive.get_matrix("inverse.mixing", pending.rows(), pending.rows());
   require(points.allFinite() && origin.allFinite() && average.allFinite(),
           "The model file holds numbers that are not finite.");
-  file.require_stored(points.rows(), "dictionary points");
+  file.require_stored(points.rows());
 
   Dictionary dictionary = Dictionary::about(file.kernel, features, origin.transpose(), 0);
   std::vector<View> views;
@@ -166,7 +172,8 @@ inline MirrorNewton mirror_newton_from_archive(const Archive& archive, KernelPtr
   MirrorNewton model(std::move(dictionary), weights, detail::load_newton_settings(archive),
                      file.domain, file.quadrature);
   model.follow(file.samples, file.batches, detail::load_trace(archive));
-  model.restore(average, InverseOuterSum(std::move(base), pending), archive.get_integer("steps"));
+  model.restore(average, InverseOuterSum(std::move(root), pending, mixing),
+                detail::load_count(archive, "steps"));
   return model;
 }
 
@@ -185,8 +192,7 @@ inline Archive to_archive(const Hybrid& model) {
 inline Hybrid hybrid_from_archive(const Archive& archive, const KernelPtr& kernel = nullptr) {
   const auto state = archive.get_integers("watch", 6);
   const OrderWatch watch{state[0], state[1], state[2], state[3], state[4], state[5]};
-  require(watch.patience > 0 && watch.cap > 0 && watch.inside >= 0 && watch.seen >= 0,
-          "The model file has impossible counters.");
+  for (const std::int64_t count : state) detail::require_count(count, "watch");
   const std::string phase = archive.get_text("phase");
   require(phase == "spppot" || phase == "mirror_newton",
           "The model file names the unknown phase " + phase + ".");

@@ -35,24 +35,17 @@ inline Archive to_archive(const Polk& polk) {
 inline Polk polk_from_archive(const Archive& archive, KernelPtr kernel = nullptr) {
   detail::require_algorithm(archive, "polk");
   if (!kernel) kernel = parse_kernel(archive.get_text("kernel"));
-  const Index features = archive.get_integer("features");
-  const Index outputs = archive.get_integer("outputs");
+  const detail::Sizes sizes(archive);
   const bool average = archive.get_integer("average") != 0;
-  const Index samples = archive.get_integer("samples");
-  const Index batches = archive.get_integer("batches");
-  require(features > 0 && features < (Index{1} << 40) && outputs > 0 &&
-              outputs < (Index{1} << 40) && samples >= 0 && batches >= 0,
-          "The model file has impossible sizes.");
-
   const BudgetSchedule budget = detail::load_budget(archive);
   const StepSchedule step = detail::load_step(archive);
-  auto function =
-      detail::load_function(archive, kernel, features, average ? 2 * outputs : outputs, outputs);
+  auto function = detail::load_function(archive, kernel, sizes.features,
+                                        (average ? 2 : 1) * sizes.outputs, sizes.outputs);
   Polk polk(kernel,
             {parse_loss(archive.get_text("loss")), step, budget,
              archive.get_number("regularization"), average},
-            features, outputs);
-  polk.restore(std::move(function), samples, batches, detail::load_trace(archive));
+            sizes.features, sizes.outputs);
+  polk.restore(std::move(function), sizes.samples, sizes.batches, detail::load_trace(archive));
   return polk;
 }
 

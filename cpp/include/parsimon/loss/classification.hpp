@@ -167,11 +167,14 @@ class MirrorLogisticLoss final : public MulticlassLoss<ProbabilisticLoss> {
   std::string describe() const override { return "mirror_logistic"; }
 
  private:
-  // Below the largest double, with room for a sum of them: probabilities are 0 and 1 long before.
+  // Below the largest double, with room for a sum of them.
   static constexpr double kLargestExponent = 600;
 
+  // exp(z), or a small part of it where z is so large that only its order matters: probabilities
+  // are 0 and 1 long before.
   static RowMatrix positive(const ConstRows& predictions) {
-    return predictions.array().min(kLargestExponent).exp();
+    const Vector excess = (predictions.rowwise().maxCoeff().array() - kLargestExponent).max(0.0);
+    return (predictions.colwise() - excess).array().exp();
   }
 
   MulticlassLogisticLoss logistic_;

@@ -114,8 +114,10 @@ class SparseFunction {
       candidates_.weights().row(i) = weights_.row(candidates_[i].index);
     }
     CompressionReport report = settle(samples, batch.views.data(), budget);
-    // The two errors need not be orthogonal: they add up at worst.
-    report.error += dependents_.fold(weights_.all(), scored_, budget - report.error);
+    // The two errors need not be orthogonal: they add up at worst, to the budget but for the last
+    // bit.
+    const double folded = dependents_.fold(weights_.all(), scored_, budget - report.error);
+    report.error = std::min(budget, report.error + folded);
     return report;
   }
 
@@ -135,8 +137,11 @@ class SparseFunction {
   // Adds points with their weights, without compression.
   void insert(const ConstRows& points, const ConstRows& weights,
               const std::vector<bool>& is_protected) {
+    std::vector<View> views;
+    dictionary_.make_views(points, views);
     for (Index i = 0; i < points.rows(); ++i) {
-      dictionary_.append(points.middleRows(i, 1), is_protected[static_cast<std::size_t>(i)]);
+      dictionary_.append(points.row(i), views.data(), i, is_protected[static_cast<std::size_t>(i)],
+                         dictionary_.next_id());
       weights_.append(weights.row(i));
     }
     refactor();
@@ -379,15 +384,17 @@ class SparseFunction {
     for (const Index i : active) require_finite(self_kernel(i));
     move(shrink, increments);
     CompressionReport report;
+    const Index first_id = dictionary_.next_id();
     for (std::size_t i = 0; i < active.size(); ++i) {
+      const Index id = first_id + static_cast<Index>(i);
       const auto sample = samples.row(active[i]);
       Index twin = 0;
       while (twin < model_order() && dictionary_.points().row(twin) != sample) ++twin;
       if (twin == model_order()) {
-        dictionary_.append(sample, batch.views.data(), active[i], false, dictionary_.next_id());
+        dictionary_.append(sample, batch.views.data(), active[i], false, id);
         weights_.append(RowVector::Zero(weights_.columns()));
       } else {
-        report.removed.push_back(dictionary_.next_id());
+        report.removed.push_back(id);
       }
       weights_.row(twin).head(scored_) += new_weights.row(static_cast<Index>(i));
     }
