@@ -159,22 +159,20 @@ def judge(rows: Sequence[Row]) -> list[str]:
     polk_row = next(row for row in rows if row.method.name == EQUAL_STEP)
     complaints = []
     for row in rows:
-        if row.method.margin is None:
+        if row.method.margins is None:
             continue
         where = f"FAILED: {row.method.name}"
         if any(row.diverged(each) for each in OUTLIERS):
             complaints.append(f"{where} diverges.")
             continue
-        for figure, least in (
-            ("loss_sd", row.method.margin),
-            ("quantile_99", row.method.margin),
-            ("cvar", 0.0),
+        for figure, least in zip(
+            ("loss_sd", "quantile_99", "cvar"), (*row.method.margins, 0.0), strict=True
         ):
             won = 1 - row.mean(kind, figure) / polk_row.mean(kind, figure)
             if won < least:
                 complaints.append(
                     f"{where} has a {figure} that is {100 * won:.1f} % below POLK's; it should be "
-                    f"{100 * least:g} % at least."
+                    f"{100 * least:.1f} % at least."
                 )
         if row.mean(kind, "model_order") > 1.2 * polk_row.mean(kind, "model_order"):
             complaints.append(f"{where} keeps many more points than POLK.")

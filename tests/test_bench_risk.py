@@ -120,7 +120,7 @@ def test_risk_is_judged_by_the_tail(bench, change, complaint):
     good = risk.Result(0.2, 0.6, 1.2, 0.6, 0.9, 1.1, 45)
     rows = []
     for method in risk.METHODS:
-        result = good if method.margin else polk
+        result = good if method.margins else polk
         if method.name == "COLK, P = 4, clipped":
             result = None if change is None else replace(result, **change)
         rows.append(risk.Row(method, {kind: [result] for kind in risk.OUTLIERS}))

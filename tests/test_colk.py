@@ -235,14 +235,13 @@ def test_partial_fit_is_one_unshuffled_epoch_of_fit(risk):
 
 def test_a_stream_of_single_samples_learns():
     X, y = curve()
-    model = COLKRegressor(kernel=kernels.Gaussian(0.7), learning_rate=0.3, budget=0.01)
+    given = {"kernel": kernels.Gaussian(0.7), "learning_rate": 0.3, "budget": 0.01, "batch_size": 2}
+    model = COLKRegressor(**given)
     general = CompositionalLearner(
         inner=lambda f, y: (f - y) ** 2,
         inner_derivative=lambda f, y: 2 * (f - y)[:, :, None],
         outer_gradient=lambda f, y, g: np.ones((len(f), 1)),
-        kernel=kernels.Gaussian(0.7),
-        learning_rate=0.3,
-        budget=0.01,
+        **given,
     )
     for x, target in zip(X[:, None], y[:, None], strict=True):
         model.partial_fit(x, target)

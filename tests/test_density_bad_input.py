@@ -119,16 +119,16 @@ def test_domain_without_width(cls):
     assert np.isfinite(model.score_samples(X)).all()
 
 
-@pytest.mark.parametrize("cls", [MirrorNewtonIntensity, HybridIntensity])
+@pytest.mark.parametrize("cls", [SPPPOTIntensity, MirrorNewtonIntensity, HybridIntensity])
 def test_divergence_leaves_the_last_good_model(cls):
     model = cls(**GIVEN).fit(X)
-    rate = "learning_rate" if cls is MirrorNewtonIntensity else "newton_learning_rate"
+    rate = "newton_learning_rate" if cls is HybridIntensity else "learning_rate"
     model.set_params(**{rate: 1e6})
     assert_refused(model, lambda m: m.fit(X), "smaller learning rate", parsimon.DivergenceError)
 
 
-def test_a_step_that_is_far_too_large_is_told():
-    model = SPPPOTIntensity(**GIVEN, learning_rate=1e6)
+def test_a_step_that_is_too_large_is_told():
+    model = SPPPOTIntensity(**GIVEN, learning_rate=20.0, average=False)
     with pytest.warns(ConvergenceWarning, match=r"integrates to .* smaller learning\s+rate"):
         model.fit(X)
     assert np.isfinite(model.weights_).all()

@@ -7,8 +7,10 @@ import weakref
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 
+from parsimon import POLKRegressor
 from parsimon.kernels import Function, Gaussian, Linear, Polynomial
 
 
@@ -128,3 +130,26 @@ def test_from_several_threads():
     assert len(results) == 8
     for result in results:
         np.testing.assert_array_equal(result, expected)
+
+
+def test_a_kernel_that_uses_its_own_model_is_refused():
+    """It once waited for itself for ever."""
+    asked = []
+
+    def recursive(a, b):
+        if asked:
+            model.predict(a)
+        return a @ b.T
+
+    model = POLKRegressor(
+        kernel=Function(recursive), learning_rate=0.1, regularization=0.0, budget=0.1
+    )
+    X = np.arange(12.0).reshape(6, 2) / 10
+    model.partial_fit(X, X[:, 0])
+    before = model.weights_
+    asked.append(True)
+    for call in (lambda: model.predict(X), lambda: model.partial_fit(X, X[:, 0])):
+        with pytest.raises(ValueError, match="cannot use the model itself"):
+            call()
+    asked.clear()
+    assert_array_equal(model.weights_, before)

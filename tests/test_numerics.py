@@ -203,8 +203,8 @@ def test_models_of_one_point():
     assert_array_equal(single.dictionary_, X[:1])
     assert single.predict(X[:1]) == y[0]
     regressor = POLKRegressor(**{**GIVEN, "normalize_y": False}).partial_fit(X[:1], [2.0])
-    assert_allclose(regressor.weights_, 1.5 * 2 / 1)
-    assert_allclose(regressor.expansion_.norm(), 3.0)
+    assert_allclose(regressor.weights_, 1.5 * 2 / 16)  # its share of a mini-batch of 16
+    assert_allclose(regressor.expansion_.norm(), 3.0 / 16)
     one = POLKRegressor(random_state=0).fit(X[:1], [5.0])
     assert_allclose(one.predict(X), 5.0)
     held = POLKClassifier(max_model_order=1, epochs=20, random_state=0).fit(X, y)
@@ -243,12 +243,13 @@ def wide_gaussian(A, B):
 def reference(X, y, gradient, scale, parsimony, explicit_inverse):
     """POLK with an inverse that is kept up to date, or computed anew for each mini-batch."""
     D, W, P = np.empty((0, 2)), np.empty((0, 5)), np.empty((0, 0))
-    squared_budget = (parsimony * 6.0**1.5) ** 2
     for start in range(0, len(X), 32):
         x, t = X[start : start + 32], y[start : start + 32]
+        share = len(x) / 32
+        squared_budget = (share * parsimony * 6.0**1.5) ** 2
         G = gradient(wide_gaussian(x, D) @ W, t)
         active = np.any(G != 0, axis=1)
-        W = np.vstack([(1 - 6e-6 * scale) * W, -6.0 / len(x) * G[active]])
+        W = np.vstack([(1 - share * 6e-6 * scale) * W, -6.0 / 32 * G[active]])
         for point in x[active]:
             if explicit_inverse:
                 k = wide_gaussian(D, point[None])

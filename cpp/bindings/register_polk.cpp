@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <parsimon/io/polk_file.hpp>
 #include <string>
 #include <utility>
@@ -47,10 +48,13 @@ RowMatrix predict(const SharedPolk& model, const ConstRows& points) {
 
 std::unique_ptr<SharedPolk> make(std::shared_ptr<Kernel> kernel, std::shared_ptr<Loss> loss,
                                  const Schedule& step, const Schedule& budget,
-                                 double regularization, bool average, Index features,
-                                 Index outputs) {
+                                 double regularization, bool average, Index features, Index outputs,
+                                 const std::optional<Schedule>& maintenance) {
   PolkSettings settings{std::move(loss), make_step(step), make_budget(budget), regularization,
                         average};
+  if (maintenance) {
+    settings.maintenance = Maintenance::restore(maintenance->first, maintenance->second);
+  }
   return std::make_unique<SharedPolk>(
       Polk(std::move(kernel), std::move(settings), features, outputs));
 }
@@ -61,7 +65,8 @@ void register_polk(py::module_& module) {
   py::class_<Polk::Refit>(module, "Refit");
   py::class_<SharedPolk> polk(module, "Polk");
   polk.def(py::init(&make), py::arg("kernel"), py::arg("loss"), py::arg("step"), py::arg("budget"),
-           py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"))
+           py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"),
+           py::arg("maintenance") = py::none())
       .def("run", &run, py::arg("samples"), py::arg("targets"), py::arg("sample_weights"),
            py::arg("batch_size"))
       .def("begin_refit", &begin_refit, Unlocked())

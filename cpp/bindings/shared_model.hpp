@@ -3,11 +3,13 @@
 #include <pybind11/eigen.h>
 #include <pybind11/pybind11.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
 #include <parsimon/io/function_file.hpp>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,7 +36,7 @@ inline StepSchedule make_step(const Schedule& schedule) {
 
 // A model that several threads may use at once: each mini-batch and each evaluation is one
 // uninterrupted access. The lock is only ever waited for without the GIL, which a kernel written
-// in Python needs while the lock is held.
+// in Python needs while the lock is held. Such a kernel must not ask the model that is asking it.
 template <class Model>
 class Shared {
  public:
@@ -45,13 +47,13 @@ class Shared {
 
   template <typename Use>
   auto use(Use&& access) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::unique_lock<Mutex> lock(mutex_);
     return access(model_);
   }
 
   template <typename Use>
   auto use(Use&& access) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::unique_lock<Mutex> lock(mutex_);
     return access(model_);
   }
 
@@ -71,7 +73,7 @@ class Shared {
     Index taken = 0;
     {
       const py::gil_scoped_release unlocked;
-      std::unique_lock<std::mutex> lock(mutex_);
+      std::unique_lock<Mutex> lock(mutex_);
       auto last_look = std::chrono::steady_clock::now();
       const auto keep_going = [&] {
         // Others get their turn between mini-batches.
@@ -87,6 +89,26 @@ class Shared {
   }
 
  private:
+  // A mutex that refuses the thread that has it, rather than have it wait for itself.
+  class Mutex {
+   public:
+    void lock() {
+      require(owner_ != std::this_thread::get_id(),
+              "A kernel or another function of a model cannot use the model itself: it is called "
+              "in the middle of a step or a prediction of that model.");
+      mutex_.lock();
+      owner_ = std::this_thread::get_id();
+    }
+    void unlock() {
+      owner_ = std::thread::id();
+      mutex_.unlock();
+    }
+
+   private:
+    std::mutex mutex_;
+    std::atomic<std::thread::id> owner_;
+  };
+
   static bool interrupted(std::chrono::steady_clock::time_point& last_look) {
     const auto now = std::chrono::steady_clock::now();
     if (now - last_look < std::chrono::milliseconds(50)) return false;
@@ -95,7 +117,7 @@ class Shared {
     return PyErr_CheckSignals() != 0;
   }
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   Model model_;
 };
 

@@ -321,7 +321,6 @@ TEST(newton_and_hybrid_files_that_contradict_themselves_are_refused) {
   for (const double damping : {0.0, -1.0})
     check_refused<MirrorNewton>(good, "newton.damping", damping);
   check_refused<MirrorNewton>(good, "inverse.root", RowMatrix(RowMatrix::Identity(size, size - 1)));
-  check_refused<MirrorNewton>(good, "inverse.pending", RowMatrix(RowMatrix::Zero(16, size)));
   for (const std::int64_t steps : {std::int64_t{-1}, kHuge}) {
     check_refused<MirrorNewton>(good, "steps", steps);
   }

@@ -122,22 +122,20 @@ MirrorNewton on_grid(double step = 1, double damping = 1) {
 // Everything that a caller can see.
 struct Snapshot {
   Vector weights, average;
-  RowMatrix base, pending;
+  RowMatrix root;
   Index samples, steps;
   std::size_t records;
 
   explicit Snapshot(const MirrorNewton& model)
       : weights(model.weights()),
         average(model.average()),
-        base(model.inverse().base()),
-        pending(model.inverse().pending()),
+        root(model.inverse().root()),
         samples(model.samples()),
         steps(model.steps()),
         records(model.trace().records().size()) {}
 
   bool operator==(const Snapshot& other) const {
-    return weights == other.weights && average == other.average && base == other.base &&
-           pending.rows() == other.pending.rows() && pending == other.pending &&
+    return weights == other.weights && average == other.average && root == other.root &&
            samples == other.samples && steps == other.steps && records == other.records;
   }
 };
@@ -291,7 +289,7 @@ TEST(a_sample_that_diverges_has_not_been_seen) {
         CHECK(Snapshot(model) == before);
       }
       const bool finite = model.weights().allFinite() && model.average().allFinite() &&
-                          model.inverse().base().allFinite();
+                          model.inverse().root().allFinite();
       CHECK(finite);
       if (!finite) break;
     }

@@ -105,9 +105,19 @@ def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any
         estimator = known[name](**_from_json(entries[_PARAMETERS], kernel))
         fitted = _from_json(entries[_FITTED], kernel)
     else:
-        family = {"polk": polk, "colk": colk, "policy_evaluation": colk}
-        module: Any = family.get(entries["algorithm"], spppot)
-        estimator, fitted = module.from_core_entries(entries, kernel)
+        families: dict[str, Any] = {
+            "polk": polk,
+            "colk": colk,
+            "policy_evaluation": colk,
+            **dict.fromkeys(spppot.ALGORITHMS, spppot),
+        }
+        algorithm = entries["algorithm"]
+        if algorithm not in families:
+            raise ValueError(
+                f"The file holds a model of the algorithm {algorithm!r}, for which there is no "
+                f"estimator that a file can tell; there is for {', '.join(families)}."
+            )
+        estimator, fitted = families[algorithm].from_core_entries(entries, kernel)
         model = estimator._read_model(entries, kernel)
     estimator._check_parameters()
     estimator._check_fitted(fitted, entries)

@@ -31,8 +31,6 @@ ALGORITHMS: dict[str, Any] = {
 def from_core_entries(entries: dict[str, Any], kernel: Kernel) -> tuple[Any, dict[str, Any]]:
     """Return an estimator for a model that a C++ program saved, and its fitted attributes."""
     domain = np.column_stack([entries["domain.lower"], entries["domain.upper"]])
-    if entries["algorithm"] not in ALGORITHMS:
-        raise ValueError(f"parsimon has no algorithm named {entries['algorithm']!r}.")
     estimator = ALGORITHMS[entries["algorithm"]](kernel=kernel, domain=domain)
     fitted = {
         "n_features_in_": entries["features"],

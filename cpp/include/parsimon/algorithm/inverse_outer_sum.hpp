@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
-#include <string>
+#include <type_traits>
 #include <utility>
 
+#include "parsimon/algorithm/rows_times_vector.hpp"
 #include "parsimon/text.hpp"
 #include "parsimon/types.hpp"
 
@@ -11,104 +13,84 @@ namespace parsimon {
 
 // The inverse of A = delta I + sum_t g_t g_t', as the g_t come.
 //
-// It is kept as a square root, so that it stays positive whatever the g_t are: with v = R' g,
-//
-//   (R R')^-1 + g g' = (R (I - s u u') (I - s u u')' R')^-1,   u = v / |v|,  s = 1 - 1 / sqrt(1 +
-//   v'v)
-//
-// Invariant:  A^-1 == R R',  R = root() (I - U' S U),  U = pending(), S = mixing() upper
-// triangular. The factors (I - s u u') are collected in U and S, and taken up by the root as one
-// product of matrices.
+// Invariant:  A^-1 == root().transpose() * root(),  root() lower triangular.
+// An explicit inverse would lose its definiteness to rounding; a triangular root cannot, and an
+// update reads and writes half a matrix once (Carlson's square-root filter).
 class InverseOuterSum {
  public:
   InverseOuterSum(Index size, double delta) {
     require(std::isfinite(delta) && delta > 0,
             "The damping is " + format_number(delta) + ": give a positive, finite number.");
     root_ = RowMatrix::Identity(size, size) / std::sqrt(delta);
-    allocate();
   }
 
-  // What root(), pending() and mixing() were.
-  InverseOuterSum(RowMatrix root, const ConstRows& pending, const ConstRows& mixing)
-      : root_(std::move(root)) {
-    require(root_.rows() == root_.cols() && pending.cols() == size() && pending.rows() < kPending &&
-                mixing.rows() == pending.rows() && mixing.cols() == pending.rows(),
-            "The inverse of a quasi-Newton model must be square, with fewer than " +
-                std::to_string(kPending) + " pending updates of its size.");
-    require(root_.allFinite() && pending.allFinite() && mixing.allFinite(),
-            "The inverse of a quasi-Newton model must be finite.");
-    allocate();
-    count_ = pending.rows();
-    pending_.topRows(count_) = pending;
-    mixing_.topLeftCorner(count_, count_) = mixing;
+  // What root() was.
+  explicit InverseOuterSum(RowMatrix root) : root_(std::move(root)) {
+    require(root_.rows() == root_.cols() && root_.allFinite() && root_.isLowerTriangular(0) &&
+                (root_.diagonal().array() >= 0).all(),
+            "The inverse of a quasi-Newton model must have a root that is finite and lower "
+            "triangular.");
   }
 
   Index size() const { return root_.rows(); }
   const RowMatrix& root() const { return root_; }
-  auto pending() const { return pending_.topRows(count_); }
-  auto mixing() const { return mixing_.topLeftCorner(count_, count_); }
 
   // A <- A + g g';  product = A^-1 g with the new A.
+  //
+  // With T the old root and v = T g: row by row, with product = T' v and growth = 1 + v'v so far,
+  // T(j, :) <- sqrt(growth before / after) T(j, :) - v_j / sqrt(before * after) product before.
   void add(const Eigen::Ref<const Vector>& g, Vector& product) {
-    image_.noalias() = root_.transpose() * g;
-    auto along = along_.head(count_);
-    auto mixed = mixed_.head(count_);
-    if (count_ > 0) {
-      along.noalias() = pending() * image_;
-      mixed.noalias() = mixing().transpose() * along;
-      image_.noalias() -= pending().transpose() * mixed;
+    const Index n = size();
+    image_.resize(n);
+    for (Index start = 0; start < n; start += kBlock) {
+      const Index rows = std::min(kBlock, n - start);
+      rows_times_vector(root_.block(start, 0, rows, start + rows), g, image_.segment(start, rows));
     }
-    const double length = image_.norm();
-    const double growth = 1 + length * length;
-    if (length > 0) image_ /= length;
+    growth_.resize(n + 1);
+    growth_(0) = 1;
+    for (Index j = 0; j < n; ++j) growth_(j + 1) = growth_(j) + image_(j) * image_(j);
+    shrink_ = (growth_.head(n) / growth_.tail(n)).sqrt();
+    pull_ = image_.array() / growth_.head(n) * shrink_;
 
-    rotated_ = image_;
-    if (count_ > 0) {
-      along.noalias() = pending() * image_;
-      mixed.noalias() = mixing() * along;
-      rotated_.noalias() -= pending().transpose() * mixed;
-    }
-    product.noalias() = (length / growth) * (root_ * rotated_);
-    collect(1 - 1 / std::sqrt(growth));
+    product.setZero(n);
+    Index j = 0;
+    for (; j + kTogether <= n; j += kTogether) update_rows<kTogether>(j, product);
+    for (; j < n; ++j) update_rows<1>(j, product);
+    product /= growth_(n);
   }
 
  private:
-  static constexpr Index kPending = 16;
+  static constexpr Index kBlock = 16;
+  static constexpr int kTogether = 4;  // rows that are updated in one pass over the product
+  static constexpr int kChunk = 8;     // numbers at a time
 
-  void allocate() {
-    image_.resize(size());
-    rotated_.resize(size());
-    along_.resize(kPending);
-    mixed_.resize(kPending);
-    pending_.resize(kPending, size());
-    mixing_ = RowMatrix::Zero(kPending, kPending);
-    spread_.resize(size(), kPending);
-    taken_.resize(size(), kPending);
-  }
-
-  // R <- R (I - share u u'), u = image_, for which mixed_ == S U u.
-  void collect(double share) {
-    pending_.row(count_) = image_.transpose();
-    mixing_.col(count_).head(count_) = -share * mixed_.head(count_);
-    mixing_(count_, count_) = share;
-    if (++count_ < kPending) return;
-    spread_.noalias() = root_ * pending_.transpose();
-    taken_.noalias() = spread_ * mixing_;
-    root_.noalias() -= taken_ * pending_;
-    count_ = 0;
+  template <int count>
+  void update_rows(Index first, Vector& product) {
+    // Beyond its diagonal a row stays zero, and so does what it adds to the product.
+    const Index end = first + count;
+    const auto update = [&](Index start, auto width) {
+      using Chunk = Eigen::Array<double, decltype(width)::value, 1>;
+      Eigen::Map<Chunk> sum(product.data() + start);
+      Chunk so_far = sum;
+      for (int r = 0; r < count; ++r) {
+        Eigen::Map<Chunk> entries(&root_(first + r, start));
+        const Chunk old = entries;
+        entries = shrink_(first + r) * old - pull_(first + r) * so_far;
+        so_far += image_(first + r) * old;
+      }
+      sum = so_far;
+    };
+    Index i = 0;
+    for (; i + kChunk <= end; i += kChunk) update(i, std::integral_constant<int, kChunk>());
+    for (; i < end; ++i) update(i, std::integral_constant<int, 1>());
   }
 
   RowMatrix root_;
-  RowMatrix pending_;
-  RowMatrix mixing_;
-  Index count_ = 0;
 
-  Vector image_;
-  Vector rotated_;
-  Vector along_;
-  Vector mixed_;
-  RowMatrix spread_;
-  RowMatrix taken_;
+  Vector image_;           // v
+  Eigen::ArrayXd growth_;  // before each row, and after the last
+  Eigen::ArrayXd shrink_;
+  Eigen::ArrayXd pull_;
 };
 
 }  // namespace parsimon

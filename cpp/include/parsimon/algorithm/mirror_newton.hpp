@@ -8,6 +8,7 @@
 #include "parsimon/algorithm/averaging.hpp"
 #include "parsimon/algorithm/inverse_outer_sum.hpp"
 #include "parsimon/algorithm/mini_batches.hpp"
+#include "parsimon/algorithm/rows_times_vector.hpp"
 #include "parsimon/algorithm/trace.hpp"
 #include "parsimon/density/density.hpp"
 #include "parsimon/density/quadrature.hpp"
@@ -116,7 +117,7 @@ class MirrorNewton {
   // The last tenth of the iterates.
   static constexpr double kRecency = 9;
   static constexpr double kLargestValue = 1e100;
-  static constexpr Index kNodesAtOnce = 16;
+  static constexpr Index kNodesAtOnce = 32;
 
   static Dictionary on_nodes(KernelPtr kernel, const ConstRows& nodes) {
     Dictionary dictionary(std::move(kernel), nodes.cols());
@@ -166,7 +167,7 @@ class MirrorNewton {
       const Index some = std::min(kNodesAtOnce, count - start);
       const auto kernel = node_kernel_.middleRows(start, some);
       auto density = density_.head(some);
-      density.noalias() = kernel * weights_;
+      rows_times_vector(kernel, weights_, density);
       density = cell * density.array().exp();
       integral += density.sum();
       gradient_.noalias() += kernel.transpose() * density;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "parsimon/algorithm/trace.hpp"
 #include "parsimon/loss/loss.hpp"
 #include "parsimon/rkhs/least_squares.hpp"
+#include "parsimon/rkhs/maintenance.hpp"
 #include "parsimon/rkhs/sparse_function.hpp"
 #include "parsimon/schedule/budget.hpp"
 #include "parsimon/schedule/step.hpp"
@@ -25,6 +27,8 @@ struct PolkSettings {
   double regularization = 1e-6;
   // Whether predictions come from an average of the iterates, weighted towards the latest.
   bool average = false;
+  // If there is one, the number of points is bounded instead of the error (BSGD).
+  std::optional<Maintenance> maintenance = std::nullopt;
 };
 
 // Parsimonious online learning with kernels (Algorithm 2, POLK). Each mini-batch does
@@ -49,6 +53,7 @@ class Polk {
                 format_number(1 / settings_.loss->regularizer_scale()) +
                 ": choose a smaller learning rate or regularization.");
     settings_.loss->check_targets(RowMatrix(0, settings_.loss->target_columns(outputs)), outputs);
+    if (settings_.maintenance) settings_.maintenance->check(function_.dictionary().kernel());
   }
 
   const PolkSettings& settings() const { return settings_; }
@@ -178,13 +183,25 @@ class Polk {
 
     const double shrink = 1 - eta * settings_.regularization * settings_.loss->regularizer_scale();
     if (record.active > 0) {
-      record.compression_error =
-          function_.add(samples, batch_, active_, new_weights, shrink, record.budget).error;
+      record.compression_error = compress(samples, new_weights, shrink, record.budget);
     } else {
       function_.function_weights() *= shrink;
     }
     finish(samples.rows(), record);
     return record;
+  }
+
+  // Returns the error; a bound on the number of points spends what it takes.
+  double compress(const ConstRows& samples, const ConstRows& new_weights, double shrink,
+                  double& budget) {
+    if (!settings_.maintenance) {
+      return function_.add(samples, batch_, active_, new_weights, shrink, budget).error;
+    }
+    budget = settings_.maintenance
+                 ->add(function_, samples, batch_, active_, new_weights, shrink,
+                       samples_ + samples.rows())
+                 .error;
+    return budget;
   }
 
   RowBuffer::Map active_part_of(const ConstRows& gradient) {

@@ -144,8 +144,6 @@ inline Archive to_archive(const MirrorNewton& model) {
   archive.set("weights.average", model.average());
   archive.set("steps", model.steps());
   archive.set("inverse.root", model.inverse().root());
-  archive.set("inverse.pending", RowMatrix(model.inverse().pending()));
-  archive.set("inverse.mixing", RowMatrix(model.inverse().mixing()));
   return archive;
 }
 
@@ -157,8 +155,6 @@ inline MirrorNewton mirror_newton_from_archive(const Archive& archive, KernelPtr
   const Vector weights = archive.get_vector("weights", points.rows());
   const Vector average = archive.get_vector("weights.average", points.rows());
   RowMatrix root = archive.get_matrix("inverse.root", points.rows(), points.rows());
-  const RowMatrix pending = archive.get_matrix("inverse.pending", Archive::any_size, points.rows());
-  const RowMatrix mixing = archive.get_matrix("inverse.mixing", pending.rows(), pending.rows());
   require(points.allFinite() && origin.allFinite() && average.allFinite(),
           "The model file holds numbers that are not finite.");
   file.require_stored(points.rows());
@@ -172,8 +168,7 @@ inline MirrorNewton mirror_newton_from_archive(const Archive& archive, KernelPtr
   MirrorNewton model(std::move(dictionary), weights, detail::load_newton_settings(archive),
                      file.domain, file.quadrature);
   model.follow(file.samples, file.batches, detail::load_trace(archive));
-  model.restore(average, InverseOuterSum(std::move(root), pending, mixing),
-                detail::load_count(archive, "steps"));
+  model.restore(average, InverseOuterSum(std::move(root)), detail::load_count(archive, "steps"));
   return model;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "parsimon/algorithm/polk.hpp"
 #include "parsimon/io/archive.hpp"
@@ -11,6 +13,24 @@
 #include "parsimon/types.hpp"
 
 namespace parsimon {
+
+namespace detail {
+
+inline void save_maintenance(const std::optional<Maintenance>& maintenance, Archive& archive) {
+  archive.set("maintenance", maintenance ? maintenance->name() : std::string("none"));
+  archive.set("maintenance.parameters",
+              maintenance ? maintenance->parameters() : std::vector<double>());
+}
+
+// Files of the first version have none.
+inline std::optional<Maintenance> load_maintenance(const Archive& archive) {
+  const std::string name =
+      archive.has("maintenance") ? archive.get_text("maintenance") : std::string("none");
+  if (name == "none") return std::nullopt;
+  return Maintenance::restore(name, to_std(archive.get_vector("maintenance.parameters")));
+}
+
+}  // namespace detail
 
 // Everything that a POLK model is, so that training can go on as if it had not stopped.
 inline Archive to_archive(const Polk& polk) {
@@ -22,6 +42,7 @@ inline Archive to_archive(const Polk& polk) {
   detail::save_schedules(settings.step, settings.budget, archive);
   archive.set("regularization", settings.regularization);
   archive.set("average", settings.average ? 1 : 0);
+  detail::save_maintenance(settings.maintenance, archive);
   archive.set("features", polk.features());
   archive.set("outputs", polk.outputs());
   archive.set("samples", polk.samples());
@@ -43,7 +64,7 @@ inline Polk polk_from_archive(const Archive& archive, KernelPtr kernel = nullptr
                                         (average ? 2 : 1) * sizes.outputs, sizes.outputs);
   Polk polk(kernel,
             {parse_loss(archive.get_text("loss")), step, budget,
-             archive.get_number("regularization"), average},
+             archive.get_number("regularization"), average, detail::load_maintenance(archive)},
             sizes.features, sizes.outputs);
   polk.restore(std::move(function), sizes.samples, sizes.batches, detail::load_trace(archive));
   return polk;

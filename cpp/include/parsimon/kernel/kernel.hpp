@@ -36,6 +36,11 @@ class View {
     squared_norms_.append(other.squared_norms_.row(row));
   }
 
+  void replace_by_last(Index i) {
+    points_.replace_by_last(i);
+    squared_norms_.replace_by_last(i);
+  }
+
   // Row i becomes what row order[i] was; rows that are not named go.
   void select(const std::vector<Index>& order) {
     points_.select(order);

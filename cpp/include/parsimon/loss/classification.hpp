@@ -173,8 +173,15 @@ class MirrorLogisticLoss final : public MulticlassLoss<ProbabilisticLoss> {
   // exp(z), or a small part of it where z is so large that only its order matters: probabilities
   // are 0 and 1 long before.
   static RowMatrix positive(const ConstRows& predictions) {
-    const Vector excess = (predictions.rowwise().maxCoeff().array() - kLargestExponent).max(0.0);
-    return (predictions.colwise() - excess).array().exp();
+    RowMatrix exponents = predictions;
+    for (Index i = 0; i < exponents.rows(); ++i) {
+      const double top = exponents.row(i).maxCoeff();
+      if (top > kLargestExponent) {
+        exponents.row(i).array() -= top;
+        exponents.row(i).array() += kLargestExponent;
+      }
+    }
+    return exponents.array().exp();
   }
 
   MulticlassLogisticLoss logistic_;

@@ -53,6 +53,12 @@ class RowBuffer {
     --rows_;
   }
 
+  // The last row takes the place of row i.
+  void replace_by_last(Index i) {
+    if (i != rows_ - 1) row(i) = row(rows_ - 1);
+    --rows_;
+  }
+
   // Row i becomes what row order[i] was; rows that are not named go.
   void select(const std::vector<Index>& order) {
     const auto count = static_cast<Index>(order.size());

@@ -79,6 +79,17 @@ class Dictionary {
     next_id_ = std::max(next_id_, id + 1);
   }
 
+  // Point i goes, and the last one takes its place.
+  void drop(Index i) {
+    const auto k = static_cast<std::size_t>(i);
+    points_.replace_by_last(i);
+    for (View& view : views_) view.replace_by_last(i);
+    protected_[k] = protected_.back();
+    protected_.pop_back();
+    ids_[k] = ids_.back();
+    ids_.pop_back();
+  }
+
   // Point i becomes what point order[i] was; points that are not named go.
   void select(const std::vector<Index>& order) {
     points_.select(order);

@@ -23,7 +23,7 @@ struct CompressionReport {
 
 // Destructive kernel orthogonal matching pursuit with pre-fitting (Algorithm 1, POLK): removes the
 // point whose removal, with all other weights re-fitted, leaves the function nearest to the given
-// one, as long as the distance stays within the budget.
+// one, as long as the distance stays within the budget, or there are more points than allowed.
 //
 // In terms of the inverse Gram matrix P of all points, removing j costs ||w_j||^2 / P(j, j) more
 // squared error, and the re-fitted weights are W - P(:, j) w_j / P(j, j). With A and S of the
@@ -36,14 +36,16 @@ class Komp {
   // Removed points leave the basis and the newcomers. Returns the squared error spent in all.
   double run(GramFactor& basis, Newcomers& newcomers, RowBuffer& weights,
              const std::vector<bool>& is_protected, Index scored, double squared_budget,
-             double squared_error) {
+             double squared_error, Index most_points = std::numeric_limits<Index>::max()) {
     basis_ = &basis;
     newcomers_ = &newcomers;
     weights_ = &weights;
     start(is_protected);
     while (true) {
       const auto [candidate, cost] = cheapest(scored);
-      if (candidate < 0 || !(squared_error + cost <= squared_budget)) break;
+      if (candidate < 0) break;
+      const bool too_many = weights.rows() > most_points;
+      if (!too_many && !(squared_error + cost <= squared_budget)) break;
       squared_error += cost;
       removed_.push_back(positions_[static_cast<std::size_t>(candidate)]);
       remove(candidate);

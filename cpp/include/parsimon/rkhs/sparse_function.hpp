@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -21,6 +22,19 @@ namespace parsimon {
 struct Batch {
   std::vector<View> views;
   RowBuffer kernel_values;  // k(d_m, x_i): a row a dictionary point, a column a sample
+};
+
+// What a compression may spend: an error, and points. More points than allowed are removed whatever
+// that costs; without either limit nothing is compressed.
+struct Limit {
+  double budget = 0;
+  Index points = std::numeric_limits<Index>::max();
+
+  Limit() = default;
+  Limit(double error_budget) : budget(error_budget) {}  // NOLINT: a budget is a limit
+  Limit(double error_budget, Index most_points) : budget(error_budget), points(most_points) {}
+
+  bool caps_points() const { return points < std::numeric_limits<Index>::max(); }
 };
 
 // The engine that every algorithm shares: a function on a dictionary that grows by samples and is
@@ -80,13 +94,13 @@ class SparseFunction {
   }
 
   // f <- KOMP(shrink f + sum_m increments(m) k(d_m, .) + sum_i new_weights(i) k(x_active(i), .),
-  // budget); no increments if there are none. Throws, and changes nothing, if the kernel does or is
+  // limit); no increments if there are none. Throws, and changes nothing, if the kernel does or is
   // not finite at the samples.
   CompressionReport add(const ConstRows& samples, const Batch& batch,
                         const std::vector<Index>& active, const ConstRows& new_weights,
-                        double shrink, double budget,
+                        double shrink, const Limit& limit,
                         const ConstRows& increments = RowMatrix(0, 0)) {
-    if (budget == 0) {
+    if (limit.budget == 0 && !limit.caps_points()) {
       return append_uncompressed(samples, batch, active, new_weights, shrink, increments);
     }
     start_election();
@@ -113,11 +127,12 @@ class SparseFunction {
     for (Index i = 0; i < old; ++i) {
       candidates_.weights().row(i) = weights_.row(candidates_[i].index);
     }
-    CompressionReport report = settle(samples, batch.views.data(), budget);
+    CompressionReport report = settle(samples, batch.views.data(), limit);
     // The two errors need not be orthogonal: they add up at worst, to the budget but for the last
     // bit.
-    const double folded = dependents_.fold(weights_.all(), scored_, budget - report.error);
-    report.error = std::min(budget, report.error + folded);
+    const double left = limit.budget - report.error;
+    const double folded = dependents_.fold(weights_.all(), scored_, left);
+    if (folded > 0) report.error = std::min(limit.budget, report.error + folded);
     return report;
   }
 
@@ -145,6 +160,28 @@ class SparseFunction {
       weights_.append(weights.row(i));
     }
     refactor();
+  }
+
+  // -- for functions that are kept without a factor: nothing of them is compressed -------------
+
+  // k(d_i, d_j) for all j
+  Vector kernel_with(Index i) const {
+    RowMatrix values(1, model_order());
+    dictionary_.kernel().block(dictionary_.views_of({i}).data(), dictionary_.views(), values);
+    return values.row(0);
+  }
+
+  void append(const RowVector& point, const RowVector& weights) {
+    forget_factor();
+    dictionary_.append(point, false);
+    weights_.append(weights);
+  }
+
+  // Point i goes with its weights, and the last one takes its place.
+  void drop(Index i) {
+    forget_factor();
+    dictionary_.drop(i);
+    weights_.replace_by_last(i);
   }
 
   // Builds the factor anew from the kernel, protected points first. Repairs any drift.
@@ -228,6 +265,12 @@ class SparseFunction {
     }
   }
 
+  void forget_factor() {
+    if (factor_.size() > 0) factor_ = GramFactor();
+    dependents_.invalidate();
+    changes_ = 0;
+  }
+
   void move(double shrink, const ConstRows& increments) {
     function_weights() *= shrink;
     if (increments.rows() > 0) function_weights() += increments;
@@ -252,12 +295,16 @@ class SparseFunction {
   }
 
   // Everything after the candidates are known: who is independent, who is folded, who is removed.
-  CompressionReport settle(const ConstRows& samples, const View* sample_views, double budget,
+  CompressionReport settle(const ConstRows& samples, const View* sample_views, const Limit& limit,
                            const PivotedRoot::Stakes& stakes = {}) {
+    const double squared_budget = limit.budget * limit.budget;
+    // Points that the others explain are the first to go where their number counts.
+    const double for_folding =
+        limit.caps_points() ? std::numeric_limits<double>::infinity() : squared_budget;
     const Index known = basis_size();
     newcomers_.factorise(factor_, candidates_.cross().all(), candidates_.gram().all(), stakes);
     double squared_error = newcomers_.fold(weights_.all().topRows(known),
-                                           candidates_.weights().all(), scored_, budget * budget);
+                                           candidates_.weights().all(), scored_, for_folding);
     merge_duplicates(samples);
     CompressionReport report;
     const Index independent = newcomers_.independent();
@@ -275,7 +322,7 @@ class SparseFunction {
       joint.row(known + i) = candidates_.weights().row(newcomers_.order(i));
     }
     squared_error = komp_.run(factor_, newcomers_, joint_weights_, is_protected, scored_,
-                              budget * budget, squared_error);
+                              squared_budget, squared_error, limit.points);
     for (const Index position : komp_.removed()) {
       report.removed.push_back(position < known ? dictionary_.id(position)
                                                 : candidate(position - known).id);
