@@ -30,11 +30,11 @@ SlklSettings make_settings(double penalty, double tolerance, Index epochs, const
 
 void register_columns(py::module_& module) {
   py::class_<SharedColumns>(module, "KernelColumns")
-      .def(py::init([](std::shared_ptr<Kernel> kernel, const ConstRows& points,
-                       bool store_products) {
-             return std::make_unique<SharedColumns>(
-                 KernelColumns(std::move(kernel), points, store_products));
-           }),
+      .def(py::init(
+               [](std::shared_ptr<Kernel> kernel, const ConstRows& points, bool store_products) {
+                 return std::make_unique<SharedColumns>(
+                     KernelColumns(std::move(kernel), points, store_products));
+               }),
            py::arg("kernel"), py::arg("points"), py::arg("store_products"))
       .def(
           "prepare",
@@ -100,16 +100,14 @@ void register_slkl(py::module_& module) {
           py::arg("points"), Unlocked())
       .def_property_readonly("expansion",
                              [](const Shared<KernelExpansion>& f) { return f.snapshot(); })
-      .def_property_readonly(
-          "model_order",
-          reading<KernelExpansion>([](const KernelExpansion& f) { return f.model_order(); }))
-      .def_property_readonly("dictionary",
-                             reading<KernelExpansion>([](const KernelExpansion& f) {
+      .def_property_readonly("model_order", reading<KernelExpansion>([](const KernelExpansion& f) {
+                               return f.model_order();
+                             }))
+      .def_property_readonly("dictionary", reading<KernelExpansion>([](const KernelExpansion& f) {
                                return RowMatrix(f.dictionary().points());
                              }))
-      .def_property_readonly("weights", reading<KernelExpansion>([](const KernelExpansion& f) {
-                               return f.weights();
-                             }))
+      .def_property_readonly(
+          "weights", reading<KernelExpansion>([](const KernelExpansion& f) { return f.weights(); }))
       .def("to_entries", [](const Shared<KernelExpansion>& function) {
         return to_dict(reading<KernelExpansion>(
             [](const KernelExpansion& f) { return to_archive(f); })(function));

@@ -137,13 +137,16 @@ class StoredProducts {
     return sum;
   }
 
-  // C'(y - C_A w), all at once.
-  void alignments(const std::vector<Index>& active, const WeightedRidge& ridge, Vector& result) {
+  // result = C'(y - C_A w), all at once. Returns false if keep_going() did, before all was done.
+  template <typename KeepGoing>
+  bool alignments(const std::vector<Index>& active, const WeightedRidge& ridge,
+                  const KeepGoing& keep_going, Vector& result) {
     result = correlations_;
     for (std::size_t i = 0; i < active.size(); ++i) {
       result.noalias() -=
           ridge.solution()(static_cast<Index>(i)) * columns_.products().row(active[i]).transpose();
     }
+    return keep_going();
   }
 
   void appended(Index) {}
@@ -176,18 +179,22 @@ class ComputedProducts {
     return column_.col(0).dot(residual_);
   }
 
-  void alignments(const std::vector<Index>&, const WeightedRidge& ridge, Vector& result) {
+  template <typename KeepGoing>
+  bool alignments(const std::vector<Index>&, const WeightedRidge& ridge,
+                  const KeepGoing& keep_going, Vector& result) {
     find_residual(ridge);
-    result.resize(columns_.size());
+    result.setZero(columns_.size());
+    known_ = -1;
     std::vector<Index> block;
     for (Index start = 0; start < columns_.size(); start += kBlock) {
+      if (!keep_going()) return false;
       const Index count = std::min(kBlock, columns_.size() - start);
       block.resize(static_cast<std::size_t>(count));
       for (Index k = 0; k < count; ++k) block[static_cast<std::size_t>(k)] = start + k;
       columns_.columns(block, column_);
       result.segment(start, count).noalias() = column_.transpose() * residual_;
     }
-    known_ = -1;
+    return true;
   }
 
   // with_active() was asked for the column that comes.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -77,8 +78,9 @@ class SlklSolver {
     settle_state();
   }
 
-  template <typename KeepGoing>
-  SlklSolution solve(KeepGoing&& keep_going) {
+  // As long as keep_going() says so, which is asked at least once a step.
+  SlklSolution solve(std::function<bool()> keep_going) {
+    keep_going_ = std::move(keep_going);
     // The paper's rule; shrinking has a certificate, and stops otherwise only where rounding does.
     const bool uniform = settings_.selection == SlklSelection::uniform;
     const double least = uniform ? std::max(settings_.tolerance, kRounding) : kRounding;
@@ -86,16 +88,16 @@ class SlklSolver {
     solution.objective.push_back(objective());
     for (Index epoch = 0; epoch < settings_.epochs && !solution.converged; ++epoch) {
       const double before = objective();
-      const bool looked_at_all = uniform ? uniform_epoch(keep_going, solution)
-                                         : shrinking_epoch(keep_going, solution);
-      if (solution.interrupted) break;
+      const bool looked_at_all = uniform ? uniform_epoch(solution) : shrinking_epoch(solution);
+      if (interrupted_) break;
       solution.objective.push_back(objective());
       const double change = std::abs(before - objective());
       solution.converged = solution.converged || (looked_at_all && change <= least * before);
     }
     settle_state();
     solution.objective.back() = std::min(solution.objective.back(), objective());
-    solution.gap = gap();
+    if (!interrupted_) solution.gap = gap();
+    solution.interrupted = interrupted_;
     report(solution);
     return solution;
   }
@@ -103,7 +105,7 @@ class SlklSolver {
   // How far F(mu) can be above the minimum: F(mu) - D for the dual point that is the residual
   // K^-1 y, shrunk until no column is aligned with it by more than sqrt(penalty).
   double gap() {
-    products_.alignments(active_, ridge_, alignments_);
+    interrupted_ = !products_.alignments(active_, ridge_, keep_going_, alignments_);
     const double largest = alignments_.size() > 0 ? alignments_.cwiseAbs().maxCoeff() : 0;
     const double shrink = largest > threshold_ ? threshold_ / largest : 1;
     double spent = 0;  // w' D^-1 w = y' K^-1 y - ||residual||^2
@@ -140,8 +142,7 @@ class SlklSolver {
     if (!(std::abs(a) > threshold_)) return false;
     products_.with_active(m, active_, with_active_);
     ridge_.solve(with_active_, product_);
-    const double b =
-        bounded_stiffness(a, products_.square(m) - with_active_.dot(product_), m);
+    const double b = bounded_stiffness(a, products_.square(m) - with_active_.dot(product_), m);
     const double t = step_length(a, b, 0);
     if (!(t > 0)) return false;
     count_change(a, b, t);
@@ -199,20 +200,17 @@ class SlklSolver {
   }
 
   // Algorithm 2: M coordinates drawn at random.
-  template <typename KeepGoing>
-  bool uniform_epoch(KeepGoing&& keep_going, SlklSolution& solution) {
+  bool uniform_epoch(SlklSolution& solution) {
     std::uniform_int_distribution<Index> draw(0, size() - 1);
-    for (Index k = 0; k < size() && !solution.interrupted; ++k) {
-      step(draw(random_), keep_going, solution);
-    }
+    for (Index k = 0; k < size() && go_on(); ++k) step(draw(random_), solution);
     return true;
   }
 
   // Looks at all coordinates at once, visits those that are not at their minimum, the worst first,
   // and then solves for the weights on the support. Returns whether none was left out.
-  template <typename KeepGoing>
-  bool shrinking_epoch(KeepGoing&& keep_going, SlklSolution& solution) {
+  bool shrinking_epoch(SlklSolution& solution) {
     const double distance = gap();
+    if (interrupted_) return false;
     if (distance <= std::max(settings_.tolerance, kRounding) * objective()) {
       solution.converged = true;
       return true;
@@ -225,17 +223,19 @@ class SlklSolver {
     std::shuffle(visits.begin(), visits.end(), random_);
     newcomers.insert(newcomers.end(), visits.begin(), visits.end());
     for (const Index m : newcomers) {
-      step(m, keep_going, solution);
-      if (solution.interrupted) return false;
+      if (!go_on()) return false;
+      step(m, solution);
     }
     solve_on_support();
     return all;
   }
 
-  template <typename KeepGoing>
-  void step(Index m, KeepGoing&& keep_going, SlklSolution& solution) {
-    solution.interrupted = !keep_going();
-    if (solution.interrupted) return;
+  bool go_on() {
+    interrupted_ = interrupted_ || !keep_going_();
+    return !interrupted_;
+  }
+
+  void step(Index m, SlklSolution& solution) {
     solution.steps += 1;
     if (visit(m)) solution.updates += 1;
   }
@@ -254,13 +254,14 @@ class SlklSolver {
   }
 
   // Minimises the Lasso on the active columns, by Newton steps from w towards the solution for the
-  // present signs; weights that would change theirs become 0 and leave. No step increases the Lasso,
-  // and F is never below it, equal to it at mu = |w| / sqrt(penalty).
+  // present signs; weights that would change theirs become 0 and leave. No step increases the
+  // Lasso, and F is never below it, equal to it at mu = |w| / sqrt(penalty).
   void solve_on_support() {
     std::vector<Index> kept(static_cast<std::size_t>(ridge_.size()));
     std::iota(kept.begin(), kept.end(), Index{0});
     Vector w = ridge_.solution();
-    for (int k = 0; k < kNewtonSteps && !kept.empty() && step_on_support(kept, w); ++k) {
+    int steps = 0;
+    while (!kept.empty() && step_on_support(kept, w) && ++steps < kNewtonSteps && go_on()) {
     }
     if (!kept.empty()) adopt(kept, w);
   }
@@ -347,6 +348,8 @@ class SlklSolver {
   std::vector<Index> active_;
   std::vector<Index> slots_;  // of a column in the active set, or -1
   std::mt19937_64 random_;
+  std::function<bool()> keep_going_ = [] { return true; };
+  bool interrupted_ = false;
 
   Vector alignments_;
   Vector with_active_;
@@ -364,17 +367,16 @@ SlklSolution solve_slkl(const KernelColumns& columns, Index output, const SlklSe
   require(std::isfinite(settings.tolerance) && settings.tolerance >= 0 && settings.epochs > 0,
           "The tolerance must not be negative, and there must be at least one epoch.");
   require(output >= 0 && output < columns.outputs(), "There is no such output.");
-  require(start.size() == 0 || (start.size() == columns.size() && start.allFinite() &&
-                                (start.array() >= 0).all()),
+  require(start.size() == 0 ||
+              (start.size() == columns.size() && start.allFinite() && (start.array() >= 0).all()),
           "The weights to start from must be finite and not negative, one for each column.");
   const auto solve = [&](auto solver) {
     if (start.size() > 0) solver.start(start);
-    return solver.solve(keep_going);
+    return solver.solve(std::ref(keep_going));
   };
-  SlklSolution solution =
-      columns.stores_products()
-          ? solve(SlklSolver<StoredProducts>(columns, output, settings))
-          : solve(SlklSolver<ComputedProducts>(columns, output, settings));
+  SlklSolution solution = columns.stores_products()
+                              ? solve(SlklSolver<StoredProducts>(columns, output, settings))
+                              : solve(SlklSolver<ComputedProducts>(columns, output, settings));
   solution.weights = solution.weights.cwiseProduct(columns.scale());
   return solution;
 }

@@ -19,8 +19,8 @@ namespace parsimon {
 // Invariant, with D = diag(mu):   G == (D^-1 + B)^-1   ((23), SLKL, with lambda = 1)
 //                                 solution() == G r == argmin w,   diagonal() == diag(G)
 //
-// G itself is base_ + sum_k sign_k v_k v_k': the rank-one corrections (25) to (27) are collected and
-// taken up as one product of matrices. Every max(500, size()) updates G is computed afresh from
+// G itself is base_ + sum_k sign_k v_k v_k': the rank-one corrections (25) to (27) are collected
+// and taken up as one product of matrices. Every max(500, size()) updates G is computed afresh from
 // I + D^1/2 B D^1/2, whose eigenvalues are at least 1. Order is free: the last column takes the
 // place of one that goes. O(size()^2) an update, O(1) for alignment() and stiffness().
 class WeightedRidge {
@@ -36,8 +36,8 @@ class WeightedRidge {
   Eigen::MatrixXd inverse() const {
     Eigen::MatrixXd g = base_.topLeftCorner(size_, size_);
     for (Index k = 0; k < pending_; ++k) {
-      g += signs_(k) * corrections_.col(k).head(size_) *
-           corrections_.col(k).head(size_).transpose();
+      g +=
+          signs_(k) * corrections_.col(k).head(size_) * corrections_.col(k).head(size_).transpose();
     }
     return g;
   }
@@ -183,8 +183,7 @@ class WeightedRidge {
   void take_up() {
     auto corrections = corrections_.topRows(size_);
     scaled_.topRows(size_).noalias() = corrections * signs_.asDiagonal();
-    base_.topLeftCorner(size_, size_).noalias() +=
-        scaled_.topRows(size_) * corrections.transpose();
+    base_.topLeftCorner(size_, size_).noalias() += scaled_.topRows(size_) * corrections.transpose();
     pending_ = 0;
   }
 
