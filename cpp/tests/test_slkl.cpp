@@ -256,7 +256,7 @@ TEST(starting_at_the_solution_ends_there) {
 TEST(interrupted_solutions_are_valid) {
   const Problem p = make_problem(100, 50, 0.6, 14);
   int asked = 0;
-  const auto few = [&] { return ++asked < 10; };
+  const auto few = [&] { return ++asked < 3; };
   const SlklSolution solution = solve_slkl(p.columns(true), 0, SlklSettings(), Vector(), few);
   CHECK(solution.interrupted && !solution.converged && solution.mu.allFinite());
 }

@@ -152,8 +152,8 @@ class _Path:
                 best = (error, model)
             rows.append((model.objective_[-1], error, model.model_order_, model.mu_))
         assert best is not None  # noqa: S101 - there is at least one value
-        arrays = (np.array(column) for column in zip(*rows, strict=True))
-        return SparsityPath(values, *arrays, best[1])
+        objectives, errors, orders, weights = map(np.array, zip(*rows, strict=True))
+        return SparsityPath(values, objectives, errors, orders, weights, best[1])
 
     def _sparsities(self, given: ArrayLike | None, count: int, span: float) -> Array:
         if given is not None:

@@ -123,18 +123,14 @@ class StoredProducts {
   // result = C_A' c_m
   void with_active(Index m, const std::vector<Index>& active, Vector& result) const {
     result.resize(static_cast<Index>(active.size()));
-    const auto row = columns_.products().row(m);
-    for (std::size_t i = 0; i < active.size(); ++i) result(static_cast<Index>(i)) = row(active[i]);
+    const double* row = columns_.products().data() + m * columns_.size();
+    for (std::size_t i = 0; i < active.size(); ++i) result(static_cast<Index>(i)) = row[active[i]];
   }
 
   // c_m'(y - C_A w)
   double alignment(Index m, const std::vector<Index>& active, const WeightedRidge& ridge) {
-    const auto row = columns_.products().row(m);
-    double sum = correlations_(m);
-    for (std::size_t i = 0; i < active.size(); ++i) {
-      sum -= row(active[i]) * ridge.solution()(static_cast<Index>(i));
-    }
-    return sum;
+    with_active(m, active, gathered_);
+    return correlations_(m) - gathered_.dot(ridge.solution());
   }
 
   // result = C'(y - C_A w), all at once. Returns false if keep_going() did, before all was done.
@@ -156,6 +152,7 @@ class StoredProducts {
  private:
   const KernelColumns& columns_;
   Vector correlations_;
+  Vector gathered_;
 };
 
 // The same from the samples: it keeps the active columns, n m0 numbers, and computes the others as

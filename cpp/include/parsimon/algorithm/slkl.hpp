@@ -75,10 +75,10 @@ class SlklSolver {
     for (Index m = 0; m < size(); ++m) {
       if (mu(m) > 0 && products_.square(m) > 0) append(m, mu(m));
     }
-    settle_state();
+    refresh();
   }
 
-  // As long as keep_going() says so, which is asked at least once a step.
+  // As long as keep_going() says so, which is asked every few steps.
   SlklSolution solve(std::function<bool()> keep_going) {
     keep_going_ = std::move(keep_going);
     // The paper's rule; shrinking has a certificate, and stops otherwise only where rounding does.
@@ -90,12 +90,13 @@ class SlklSolver {
       const double before = objective();
       const bool looked_at_all = uniform ? uniform_epoch(solution) : shrinking_epoch(solution);
       if (interrupted_) break;
+      evaluate();
       solution.objective.push_back(objective());
       const double change = std::abs(before - objective());
       solution.converged = solution.converged || (looked_at_all && change <= least * before);
     }
-    settle_state();
-    solution.objective.back() = std::min(solution.objective.back(), objective());
+    refresh();
+    solution.objective.back() = objective();
     if (!interrupted_) solution.gap = gap();
     solution.interrupted = interrupted_;
     report(solution);
@@ -134,6 +135,8 @@ class SlklSolver {
 
  private:
   static constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
+  // Steps for each time that keep_going() is asked.
+  static constexpr unsigned kSeldom = 16;
   // Columns that may join the active set in one epoch, at least.
   static constexpr Index kNewcomers = 64;
 
@@ -193,21 +196,28 @@ class SlklSolver {
     active_.pop_back();
   }
 
-  // Everything that is kept up to date by small changes, afresh.
-  void settle_state() {
+  void refresh() {
     ridge_.refresh();
-    fit_ = std::max(0.0, target_norm_ - ridge_.correlations().dot(ridge_.solution()));
+    evaluate();
+  }
+
+  // y'K^-1 y as the minimum over w that it is: an error of the ridge's solution counts squared.
+  void evaluate() {
+    const auto w = ridge_.solution();
+    const double penalty = (w.array().square() / ridge_.weights().array()).sum();
+    const double product = w.dot(ridge_.gram() * w - 2 * ridge_.correlations());
+    fit_ = std::max(0.0, target_norm_ + product + penalty);
   }
 
   // Algorithm 2: M coordinates drawn at random.
   bool uniform_epoch(SlklSolution& solution) {
     std::uniform_int_distribution<Index> draw(0, size() - 1);
-    for (Index k = 0; k < size() && go_on(); ++k) step(draw(random_), solution);
+    for (Index k = 0; k < size() && may_step(); ++k) step(draw(random_), solution);
     return true;
   }
 
-  // Looks at all coordinates at once, visits those that are not at their minimum, the worst first,
-  // and then solves for the weights on the support. Returns whether none was left out.
+  // Looks at all coordinates at once, visits those at 0 that should not be, the worst first, and
+  // all that are not 0; once none had to be left out, solves for these. Returns whether none was.
   bool shrinking_epoch(SlklSolution& solution) {
     const double distance = gap();
     if (interrupted_) return false;
@@ -219,21 +229,28 @@ class SlklSolver {
     const auto most = static_cast<std::size_t>(std::max(kNewcomers, ridge_.size()));
     const bool all = newcomers.size() <= most;
     if (!all) newcomers.resize(most);
-    std::vector<Index> visits = active_;
-    std::shuffle(visits.begin(), visits.end(), random_);
-    newcomers.insert(newcomers.end(), visits.begin(), visits.end());
-    for (const Index m : newcomers) {
-      if (!go_on()) return false;
+    visit(newcomers, solution);
+    std::vector<Index> others = active_;
+    std::shuffle(others.begin(), others.end(), random_);
+    visit(others, solution);
+    if (all && !interrupted_) solve_on_support();
+    return all;
+  }
+
+  void visit(const std::vector<Index>& coordinates, SlklSolution& solution) {
+    for (const Index m : coordinates) {
+      if (!may_step()) return;
       step(m, solution);
     }
-    solve_on_support();
-    return all;
   }
 
   bool go_on() {
     interrupted_ = interrupted_ || !keep_going_();
     return !interrupted_;
   }
+
+  // The same before a step; asking takes as long as a small one.
+  bool may_step() { return ++steps_unasked_ % kSeldom == 0 ? go_on() : !interrupted_; }
 
   void step(Index m, SlklSolution& solution) {
     solution.steps += 1;
@@ -301,18 +318,14 @@ class SlklSolver {
     return fewer;
   }
 
-  // Goes on with mu = |w| / sqrt(penalty) on these, unless rounding has made that worse.
+  // Goes on with mu = |w| / sqrt(penalty) on these, unless that is no better: F is then at most the
+  // Lasso at w.
   void adopt(const std::vector<Index>& kept, const Vector& w) {
-    const WeightedRidge before = ridge_;
-    const double fit_before = fit_;
-    const double objective_before = objective();
+    const Vector product = ridge_.gram()(kept, kept) * w - 2 * Vector(ridge_.correlations()(kept));
+    const double lasso = target_norm_ + w.dot(product) + 2 * threshold_ * w.lpNorm<1>();
+    if (!(lasso < objective())) return;
     ridge_.select(kept, w.cwiseAbs() / threshold_);
-    fit_ = std::max(0.0, target_norm_ - ridge_.correlations().dot(ridge_.solution()));
-    if (!(objective() <= objective_before)) {
-      ridge_ = before;
-      fit_ = fit_before;
-      return;
-    }
+    evaluate();
     products_.selected(kept);
     std::vector<Index> names;
     for (const Index i : kept) names.push_back(active_[static_cast<std::size_t>(i)]);
@@ -350,6 +363,7 @@ class SlklSolver {
   std::mt19937_64 random_;
   std::function<bool()> keep_going_ = [] { return true; };
   bool interrupted_ = false;
+  unsigned steps_unasked_ = 0;
 
   Vector alignments_;
   Vector with_active_;

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
 
+#include "parsimon/rkhs/positive_inverse.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -109,19 +109,17 @@ class WeightedRidge {
     updates_since_refresh_ = 0;
     if (size_ == 0) return;
     const Vector root = weights().cwiseSqrt();
-    Eigen::MatrixXd scaled = root.asDiagonal() * gram() * root.asDiagonal();
-    scaled.diagonal().array() += 1;
-    Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> factor(scaled);
-    Eigen::MatrixXd inverse_root = Eigen::MatrixXd::Identity(size_, size_);
-    factor.matrixL().solveInPlace(inverse_root);
-    inverse_root = inverse_root * root.asDiagonal();
     auto g = base_.topLeftCorner(size_, size_);
-    g.setZero();
-    g.selfadjointView<Eigen::Lower>().rankUpdate(inverse_root.transpose());
-    g.triangularView<Eigen::StrictlyUpper>() = g.transpose();
+    g = root.asDiagonal() * gram() * root.asDiagonal();
+    g.diagonal().array() += 1;
+    if (!invert_positive(g)) {
+      throw DivergenceError(
+          "The weights of the kernels have left the range of finite numbers; scale features and "
+          "targets, or choose a larger sparsity.");
+    }
+    g = root.asDiagonal() * g * root.asDiagonal();
     diagonal_.head(size_) = g.diagonal();
-    const Vector scaled_correlations = root.cwiseProduct(correlations());
-    solution_.head(size_) = root.cwiseProduct(factor.solve(scaled_correlations));
+    solution_.head(size_).noalias() = g * correlations();
   }
 
   // Keeps these columns, in this order, with these mu.
