@@ -12,6 +12,7 @@ from parsimon.datasets import (
     make_multidist,
     make_poisson_gaussian,
     make_regression_outliers,
+    make_sinc,
 )
 
 
@@ -179,3 +180,27 @@ class TestRegressionOutliers:
     def test_refuses_what_makes_no_sense(self, options, message):
         with pytest.raises(ValueError, match=message):
             make_regression_outliers(**options)
+
+
+class TestSinc:
+    def test_is_the_cardinal_sine_of_the_norm(self):
+        X, y = make_sinc(500, snr_db=None, random_state=0)
+        assert X.shape == (500, 2)
+        assert np.abs(X).max() <= 5
+        norms = np.linalg.norm(X, axis=1)
+        assert_allclose(y, np.sin(norms) / norms)
+
+    @pytest.mark.parametrize("decibels", [0.0, 10.0, 20.0])
+    def test_noise_has_the_given_ratio(self, decibels):
+        X, y = make_sinc(40000, snr_db=decibels, random_state=1)
+        clean = np.sinc(np.linalg.norm(X, axis=1) / np.pi)
+        ratio = np.mean(clean**2) / np.mean((y - clean) ** 2)
+        assert_allclose(10 * np.log10(ratio), decibels, atol=0.1)
+
+    def test_no_samples(self):
+        assert make_sinc(0)[0].shape == (0, 2)
+
+    @pytest.mark.parametrize("bad", [{"n_samples": -1}, {"n_samples": 2.5}, {"snr_db": np.nan}])
+    def test_bad_arguments(self, bad):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            make_sinc(**bad)

@@ -11,4 +11,5 @@ PYBIND11_MODULE(PARSIMON_MODULE_NAME, module) {
   register_polk(module);
   register_colk(module);
   register_intensity(module);
+  register_slkl(module);
 }

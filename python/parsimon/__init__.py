@@ -7,6 +7,7 @@ from ._io import load
 from .colk import COLKClassifier, COLKRegressor, CompositionalLearner, PolicyEvaluator
 from .expansion import CompressionReport, KernelExpansion, komp
 from .polk import POLKClassifier, POLKRegressor
+from .slkl import SLKLClassifier, SLKLRegressor, sparsity_path
 from .spppot import (
     HybridIntensity,
     MirrorNewtonIntensity,
@@ -26,6 +27,8 @@ __all__ = [
     "POLKClassifier",
     "POLKRegressor",
     "PolicyEvaluator",
+    "SLKLClassifier",
+    "SLKLRegressor",
     "SPPPOTClassifier",
     "SPPPOTIntensity",
     "__version__",
@@ -39,4 +42,5 @@ __all__ = [
     "load",
     "plotting",
     "schedules",
+    "sparsity_path",
 ]

@@ -12,7 +12,7 @@ from . import _core, kernels
 from .schedules import PowerLaw
 
 if TYPE_CHECKING:
-    from ._base import StreamEstimator
+    from ._model import ModelEstimator
 
 # Entries that Python adds to those of the core's model.
 _ESTIMATOR = "estimator"
@@ -20,7 +20,7 @@ _PARAMETERS = "estimator.parameters"
 _FITTED = "estimator.fitted"
 
 
-def to_entries(estimator: StreamEstimator) -> dict[str, Any]:
+def to_entries(estimator: ModelEstimator) -> dict[str, Any]:
     """Return everything that the estimator is."""
     entries: dict[str, Any] = estimator._model.to_entries()
     entries[_ESTIMATOR] = type(estimator).__name__
@@ -29,7 +29,7 @@ def to_entries(estimator: StreamEstimator) -> dict[str, Any]:
     return entries
 
 
-def _fitted(estimator: StreamEstimator) -> list[str]:
+def _fitted(estimator: ModelEstimator) -> list[str]:
     # The kernel is an entry of the core; what has no trailing underscore is a hyper-parameter.
     return [name for name in vars(estimator) if name.endswith("_") and name != "_kernel_"]
 
@@ -78,7 +78,7 @@ _BROKEN = (KeyError, TypeError, IndexError, AttributeError, OverflowError, Recur
 
 
 def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any:
-    from . import colk, polk, spppot
+    from . import colk, polk, slkl, spppot
 
     known: dict[str, Any] = {
         cls.__name__: cls
@@ -88,6 +88,8 @@ def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any
             colk.COLKClassifier,
             colk.COLKRegressor,
             colk.PolicyEvaluator,
+            slkl.SLKLClassifier,
+            slkl.SLKLRegressor,
             spppot.SPPPOTClassifier,
             *spppot.ALGORITHMS.values(),
         )
@@ -109,6 +111,7 @@ def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any
             "polk": polk,
             "colk": colk,
             "policy_evaluation": colk,
+            "slkl": slkl,
             **dict.fromkeys(spppot.ALGORITHMS, spppot),
         }
         algorithm = entries["algorithm"]

@@ -17,7 +17,12 @@ chicago_crimes_2018.npz  x (longitude, latitude)                                
 =======================  =======================================================  =============
 """
 
-from ._generators import make_multidist, make_poisson_gaussian, make_regression_outliers
+from ._generators import (
+    make_multidist,
+    make_poisson_gaussian,
+    make_regression_outliers,
+    make_sinc,
+)
 from ._loaders import (
     load_abalone,
     load_boston,
@@ -39,4 +44,5 @@ __all__ = [
     "make_multidist",
     "make_poisson_gaussian",
     "make_regression_outliers",
+    "make_sinc",
 ]

@@ -92,6 +92,57 @@ def make_multidist(
     return (X, y, centers) if return_centers else (X, y)
 
 
+def make_sinc(
+    n_samples: int = 1000, *, snr_db: float | None = 10.0, random_state: Any = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Draw the regression task "sinc" of the SLKL paper.
+
+    The cardinal sine of the norm, sin(||x||) / ||x||, at points drawn uniformly from the square
+    [-5, 5]^2, with Gaussian noise.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of samples.
+    snr_db : float or None, default=10.0
+        Signal-to-noise ratio in decibels: the power of the signal is its mean square over the
+        samples. None adds no noise.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the points and of the noise.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The points.
+    y : ndarray of shape (n_samples,)
+        Their targets.
+
+    References
+    ----------
+    .. [1] P. Machart, T. Peel, S. Anthoine, L. Ralaivola and H. Glotin, "Stochastic Low-Rank Kernel
+       Learning for Regression", ICML 2011, section 5.1.
+
+    Examples
+    --------
+    >>> from parsimon.datasets import make_sinc
+    >>> X, y = make_sinc(1000, snr_db=None, random_state=0)
+    >>> X.shape, bool(y.max() <= 1)
+    ((1000, 2), True)
+    """
+    count: Any = n_samples
+    if not isinstance(count, Integral) or count < 0:
+        raise ValueError(f"n_samples must be an integer of at least 0; got {n_samples!r}.")
+    if snr_db is not None and not is_number(snr_db):
+        raise ValueError(f"snr_db must be a finite number or None; got {snr_db!r}.")
+    random = check_random_state(random_state)
+    X = random.uniform(-5.0, 5.0, size=(n_samples, 2))
+    y = np.sinc(np.linalg.norm(X, axis=1) / np.pi)
+    if snr_db is not None and n_samples > 0:
+        noise = np.sqrt(np.mean(y**2) * 10 ** (-snr_db / 10))
+        y = y + noise * random.normal(size=n_samples)
+    return X, y
+
+
 def make_regression_outliers(
     n_samples: int = 24000,
     *,

@@ -5,6 +5,7 @@ They need matplotlib: ``pip install 'parsimon[plot]'``.
 
 from ._decision_surface import DecisionSurfaceDisplay
 from ._intensity import IntensityDisplay
+from ._sparsity_path import SparsityPathDisplay
 from ._trace import TraceDisplay
 
-__all__ = ["DecisionSurfaceDisplay", "IntensityDisplay", "TraceDisplay"]
+__all__ = ["DecisionSurfaceDisplay", "IntensityDisplay", "SparsityPathDisplay", "TraceDisplay"]

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import validate_data
 
 from parsimon._base import Array, Training
+from parsimon._labels import distinct_labels
 
 from ._common import POLK
 
@@ -50,7 +50,7 @@ class POLKClassification(ClassifierMixin, POLK):
         with self._unchanged_on_error():
             self._check_parameters()
             X, labels = self._validate_both(X, y, reset=True)
-            classes = _distinct(labels, "y")
+            classes = distinct_labels(labels, "y")
             if len(classes) < 2:
                 raise ValueError(
                     f"A classifier needs samples of at least 2 classes; y has only one class, "
@@ -178,7 +178,9 @@ class POLKClassification(ClassifierMixin, POLK):
 
     def _known_classes(self, classes: ArrayLike | None, first: bool) -> NDArray[Any]:
         if not first:
-            same = classes is None or np.array_equal(self.classes_, _distinct(classes, "classes"))
+            same = classes is None or np.array_equal(
+                self.classes_, distinct_labels(classes, "classes")
+            )
             if not same:
                 raise ValueError(
                     f"classes is {classes!r}, but the first call gave {self.classes_!r}; it "
@@ -187,7 +189,7 @@ class POLKClassification(ClassifierMixin, POLK):
             return np.asarray(self.classes_)
         if classes is None:
             raise ValueError("The first call of partial_fit needs classes, all labels there are.")
-        known = _distinct(classes, "classes")
+        known = distinct_labels(classes, "classes")
         if len(known) < 2:
             raise ValueError(f"classes must hold at least 2 labels; got {classes!r}.")
         return known
@@ -199,7 +201,7 @@ class POLKClassification(ClassifierMixin, POLK):
         classes: NDArray[Any],
         sample_weight: ArrayLike | None,
     ) -> Training:
-        unseen = np.setdiff1d(_distinct(labels, "y"), classes)
+        unseen = np.setdiff1d(distinct_labels(labels, "y"), classes)
         if len(unseen):
             raise ValueError(
                 f"y has the labels {unseen.tolist()}, which are not among the classes "
@@ -221,18 +223,3 @@ class POLKClassification(ClassifierMixin, POLK):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True
         return tags
-
-
-def _distinct(labels: ArrayLike, name: str) -> NDArray[Any]:
-    """Return the different labels in order, or say why these are not labels."""
-    given = np.asarray(labels)
-    if given.dtype.kind == "f" and not np.isfinite(given).all():
-        raise ValueError(f"{name} must hold labels; it contains NaN or infinity.")
-    try:
-        if name == "y":
-            check_classification_targets(given)
-        return np.asarray(unique_labels(labels))
-    except TypeError as error:
-        raise ValueError(
-            f"{name} must hold labels of one type, all numbers or all text: {error}"
-        ) from error

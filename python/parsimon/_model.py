@@ -1,0 +1,199 @@
+"""What all estimators share: validation, fitted state, evaluation, persistence."""
+
+from __future__ import annotations
+
+import os
+from abc import ABCMeta, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _core, _io
+from .expansion import KernelExpansion
+from .kernels import Kernel
+
+Array = NDArray[np.float64]
+
+_CORES: dict[str, Any] = {
+    "polk": _core.Polk,
+    "colk": _core.Colk,
+    "policy_evaluation": _core.PolicyEvaluation,
+    "spppot": _core.Spppot,
+    "mirror_newton": _core.MirrorNewton,
+    "hybrid": _core.Hybrid,
+    "slkl": _core.Slkl,
+}
+
+# Samples that are made dense or shuffled at a time, and numbers in them: bounds the memory, and
+# paces the progress bar.
+BLOCK = 4096
+_BLOCK_NUMBERS = 1 << 22
+
+
+def block_rows(X: Any) -> int:
+    """Return how many of these samples to take at a time."""
+    return int(np.clip(_BLOCK_NUMBERS // X.shape[1], 1, BLOCK))
+
+
+class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
+    """An estimator whose state is a model of the core."""
+
+    kernel: Kernel | str
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Refuse hyper-parameters that make no sense, before any data are looked at."""
+
+    def _adopt(self, model: Any, fitted: dict[str, Any]) -> None:
+        # In one go: neither another thread nor Ctrl-C finds parts of two models.
+        self.__dict__.update(fitted, _model=model)
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Put every attribute back if the block fails; an interrupt keeps what was learned."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException as error:
+            learned = self.__dict__.get("_model") is not before.get("_model")
+            if isinstance(error, Exception) or not learned:
+                # Another thread may be reading: what was there before is never missing.
+                self.__dict__.update(before)
+                for name in set(self.__dict__) - set(before):
+                    del self.__dict__[name]
+            raise
+
+    # -- input -----------------------------------------------------------------------------------
+
+    def _validate_samples(self, X: ArrayLike, *, reset: bool = False) -> Any:
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
+
+    # -- fitted state ----------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def _fitted_model(self) -> Any:
+        check_is_fitted(self)
+        return self._model
+
+    def _state(self, name: str) -> Any:
+        # AttributeError, so that hasattr() tells whether the estimator is fitted.
+        if not hasattr(self, "_model"):
+            raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted.")
+        return self._model
+
+    @property
+    def dictionary_(self) -> Array:
+        """The points of the model, of shape (model_order_, n_features_in_)."""
+        return np.asarray(self._state("dictionary_").dictionary)
+
+    @property
+    def weights_(self) -> Array:
+        """The weights of the model, of shape (model_order_, n_outputs)."""
+        return np.asarray(self._state("weights_").weights * self._output_scale())
+
+    @property
+    def model_order_(self) -> int:
+        """The number of points of the model."""
+        return int(self._state("model_order_").model_order)
+
+    @property
+    def expansion_(self) -> KernelExpansion:
+        """The learned function."""
+        # Points and weights in one access: another thread may be training.
+        core = self._state("expansion_").expansion
+        return KernelExpansion(self._kernel_, core.dictionary, core.weights * self._output_scale())
+
+    def _output_scale(self) -> Any:
+        return 1.0
+
+    def _evaluate(self, X: ArrayLike) -> Array:
+        """Values of the learned function, of shape (n_samples, n_outputs)."""
+        model = self._fitted_model()
+        checked = self._validate_samples(X)
+        if not sparse.issparse(checked):
+            return np.asarray(model.predict(checked))
+        rows = block_rows(checked)
+        blocks = [
+            model.predict(checked[start : start + rows].toarray())
+            for start in range(0, checked.shape[0], rows)
+        ]
+        return np.concatenate(blocks)
+
+    # -- persistence -----------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator to one file, from which :func:`parsimon.load` reads it back.
+
+        The file is written under a temporary name and renamed, so a crash leaves no broken file.
+        It holds all that training needs to go on exactly as if it had not stopped, and no code.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to write; an existing file is replaced.
+        """
+        check_is_fitted(self)
+        self._check_parameters()
+        _core.write_archive(os.fspath(path), _io.to_entries(self))
+
+    def _check_fitted(self, fitted: dict[str, Any], entries: dict[str, Any]) -> None:
+        """Refuse fitted attributes from a file that do not belong to the core's entries there."""
+        features = entries["features"]
+        expected = self._fitted_attributes(entries["outputs"]) | {
+            "n_features_in_": lambda value: type(value) is int and value == features,
+        }
+        if "feature_names_in_" in fitted:
+            expected["feature_names_in_"] = lambda value: value.shape == (features,)
+        wrong = [name for name, right in expected.items() if not right(fitted[name])]
+        wrong += [name for name in fitted if name not in expected]
+        wrong += self._foreign_entries(entries)
+        if wrong:
+            raise ValueError(
+                f"The model file does not hold a {type(self).__name__}: its {', '.join(wrong)} "
+                f"cannot be that of such a model."
+            )
+
+    def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:  # noqa: ARG002
+        """Name the core's entries that a model of this estimator cannot have."""
+        return []
+
+    @abstractmethod
+    def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+        """Return what fit sets beside the core's model, each with what makes it valid."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "_model" in state:
+            state["_model"] = _core.archive_to_bytes(state["_model"].to_entries())
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_model" in state:
+            entries = _core.archive_from_bytes(state["_model"])
+            self._model = self._read_model(entries, self._kernel_)
+
+    # Names of the core's algorithms whose models this estimator can have.
+    _algorithms: tuple[str, ...] = ()
+
+    def _read_model(self, entries: dict[str, Any], kernel: Kernel) -> Any:
+        """Return the core model that these entries hold."""
+        algorithm = entries["algorithm"]
+        if algorithm not in self._algorithms:
+            raise ValueError(
+                f"A {type(self).__name__} cannot hold a model of the algorithm {algorithm!r}."
+            )
+        return _CORES[algorithm].from_entries(entries, kernel.core)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

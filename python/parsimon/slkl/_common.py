@@ -1,0 +1,253 @@
+"""What the SLKL estimators share: columns, their weights, and the function they give."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from parsimon import _auto, _core
+from parsimon._base import Training
+from parsimon._checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+    check_verbose,
+    is_number,
+)
+from parsimon._model import Array, ModelEstimator
+from parsimon.kernels import Kernel
+
+Self = TypeVar("Self", bound="SLKL")
+
+# Columns beyond which their products, 8 bytes each, do not belong into memory unasked: 3 GB.
+_MOST_STORED = 20_000
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Samples, targets (a column an output) and the columns that were chosen, ready to solve."""
+
+    kernel: Kernel
+    X: Array
+    columns: NDArray[np.int64]
+    core: Any
+    intercept: Array
+    seed: int
+
+    def solve(self, estimator: SLKL, output: int, start: Array) -> Any:
+        """Minimise the objective of one output."""
+        return self.core.solve(
+            output,
+            penalty=float(estimator.sparsity) * float(estimator.regularization),
+            start=start / float(estimator.regularization),
+            tolerance=float(estimator.tol),
+            epochs=int(estimator.max_iter),
+            step=estimator.step,
+            selection=estimator.selection,
+            seed=self.seed + output,
+        )
+
+
+class SLKL(ModelEstimator):
+    """What the regressor and the classifier share."""
+
+    gamma: float | str
+    n_columns: int | float | None
+    sparsity: float
+    regularization: float
+    center: bool
+    tol: float
+    max_iter: int
+    step: str
+    selection: str
+    store_columns: bool
+    warm_start: bool
+    random_state: Any
+    verbose: int
+
+    _algorithms = ("slkl",)
+
+    def _check_parameters(self) -> None:
+        for name in ("sparsity", "regularization"):
+            check_number(name, getattr(self, name), positive=True)
+        if not 0 < float(self.sparsity) * float(self.regularization) < np.inf:
+            raise ValueError(
+                f"The product of sparsity and regularization must be a positive, finite number; "
+                f"{self.sparsity!r} times {self.regularization!r} is not."
+            )
+        check_number("tol", self.tol, positive=False)
+        check_count("max_iter", self.max_iter)
+        for name in ("center", "store_columns", "warm_start"):
+            check_flag(name, getattr(self, name))
+        check_choice("step", self.step, ("exact", "newton"))
+        check_choice("selection", self.selection, ("uniform", "shrinking"))
+        check_verbose(self.verbose)
+        _check_n_columns(self.n_columns)
+        _auto.resolve_kernel(self.kernel, 1.0)
+        _auto.check_gamma(self.gamma)
+
+    def _learn(self: Self, X: Any, targets: Array, fitted: dict[str, Any]) -> Self:
+        """Minimise the objective of each output and adopt the function that this gives."""
+        problem = self._problem(X, targets)
+        starts = self._starts(problem, targets.shape[1])
+        solutions = self._solve(problem, starts, fitted)
+        self._warn(problem, solutions)
+        if self.verbose:
+            print(
+                f"{type(self).__name__}: {self.n_iter_} epochs, objective "
+                f"{self.objective_[-1]:.6g}, at most {self.dual_gap_:.1e} above the minimum, "
+                f"{len(self.support_)} of {len(problem.columns)} columns used"
+            )
+        return self
+
+    def _solve(self, problem: Problem, starts: Array, fitted: dict[str, Any]) -> list[Any]:
+        solutions = [problem.solve(self, k, starts[:, k]) for k in range(starts.shape[1])]
+        mu = np.column_stack([s.mu for s in solutions]) * float(self.regularization)
+        weights = np.column_stack([s.weights for s in solutions])
+        used = np.flatnonzero((mu > 0).any(axis=1))
+        support = problem.columns[used]
+        model = _core.Slkl(
+            problem.kernel.core,
+            np.ascontiguousarray(problem.X[support]),
+            np.ascontiguousarray(weights[used]),
+        )
+        objective = _summed([s.objective for s in solutions])
+        fitted = {
+            **fitted,
+            "_kernel_": problem.kernel,
+            "mu_": mu,
+            "columns_": problem.columns,
+            "support_": support,
+            "objective_": objective,
+            "dual_gap_": float(sum(s.gap for s in solutions)),
+            "n_iter_": len(objective) - 1,
+            "intercept_": problem.intercept,
+        }
+        if mu.shape[1] == 1 and fitted.get("_single_", True):
+            fitted["mu_"] = mu[:, 0]
+        self._adopt(model, fitted)
+        return solutions
+
+    def _problem(self, X: Any, targets: Array) -> Problem:
+        X = X.toarray() if sparse.issparse(X) else X
+        random = check_random_state(self.random_state)
+        columns = self._choose_columns(len(X), random)
+        if self.store_columns and len(columns) > _MOST_STORED:
+            raise ValueError(
+                f"The products of {len(columns)} columns would take "
+                f"{8e-9 * len(columns) ** 2:.0f} GB; choose n_columns, at most {_MOST_STORED}, or "
+                f"set store_columns=False."
+            )
+        kernel = _auto.choose_kernel(self.kernel, self.gamma, Training(X, targets, np.empty(0)))
+        intercept = np.zeros(targets.shape[1])
+        if self.center:
+            # In units of the largest, so that targets near the limits of a double stay finite.
+            size = np.maximum(np.abs(targets).max(axis=0), np.finfo(float).tiny)
+            intercept = (targets / size).mean(axis=0) * size
+        core = _core.KernelColumns(
+            kernel.core, np.ascontiguousarray(X[columns]), bool(self.store_columns)
+        )
+        core.prepare(X, np.ascontiguousarray(targets - intercept))
+        return Problem(kernel, X, columns, core, intercept, int(random.randint(2**31 - 1)))
+
+    def _choose_columns(self, samples: int, random: np.random.RandomState) -> NDArray[np.int64]:
+        count = self._column_count(samples)
+        if self.warm_start and hasattr(self, "columns_"):
+            known = np.asarray(self.columns_)
+            if len(known) == count and known.max() < samples:
+                return known
+        if count == samples:
+            return np.arange(samples, dtype=np.int64)
+        return np.sort(random.choice(samples, count, replace=False)).astype(np.int64)
+
+    def _column_count(self, samples: int) -> int:
+        if self.n_columns is None:
+            return samples
+        if isinstance(self.n_columns, (float, np.floating)):
+            return max(1, round(float(self.n_columns) * samples))
+        if self.n_columns > samples:
+            warnings.warn(
+                f"n_columns is {self.n_columns}, but there are only {samples} samples: each gives "
+                f"one column, and all are used.",
+                UserWarning,
+                stacklevel=6,
+            )
+        return min(int(self.n_columns), samples)
+
+    def _starts(self, problem: Problem, outputs: int) -> Array:
+        if self.warm_start and hasattr(self, "mu_"):
+            mu = np.asarray(self.mu_).reshape(len(self.mu_), -1)
+            same = np.array_equal(self.columns_, problem.columns)
+            if same and mu.shape == (len(problem.columns), outputs):
+                return mu
+        return np.zeros((len(problem.columns), outputs))
+
+    def _warn(self, problem: Problem, solutions: list[Any]) -> None:
+        late = sum(not s.converged for s in solutions)
+        if late:
+            warnings.warn(
+                f"The objective had not converged after {self.max_iter} epochs"
+                f"{f' for {late} of the outputs' if len(solutions) > 1 else ''}; raise max_iter "
+                f"or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        largest = float(np.abs(problem.core.correlations).max())
+        if len(self.support_) == 0 and largest > 0:
+            warnings.warn(
+                f"No column is used, and every prediction is the intercept: sparsity is "
+                f"{self.sparsity:g}, and must be below {largest**2 / self.regularization:.3g} "
+                f"here for anything else.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _values(self, X: Any) -> Array:
+        return np.asarray(self._evaluate(X) + self.intercept_)
+
+    def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+        def finite(value: Any) -> bool:
+            return value.dtype.kind == "f" and bool(np.isfinite(value).all())
+
+        def indices(value: Any) -> bool:
+            return value.ndim == 1 and value.dtype.kind == "i" and bool((value >= 0).all())
+
+        return {
+            "mu_": lambda value: finite(value) and bool((value >= 0).all()) and value.ndim <= 2,
+            "columns_": lambda value: indices(value) and len(value) > 0,
+            "support_": indices,
+            "objective_": lambda value: value.ndim == 1 and finite(value),
+            "dual_gap_": lambda value: is_number(value) and value >= 0,
+            "n_iter_": lambda value: type(value) is int and value >= 0,
+            "intercept_": lambda value: value.shape == (outputs,) and finite(value),
+        }
+
+
+def _check_n_columns(value: Any) -> None:
+    if value is None:
+        return
+    if isinstance(value, (float, np.floating)) and 0 < value <= 1:
+        return
+    if not isinstance(value, (float, np.floating)):
+        check_count("n_columns", value)
+        return
+    raise ValueError(
+        f"n_columns must be an integer of at least 1, a fraction of the samples between 0 and 1, "
+        f"or None; got {value!r}."
+    )
+
+
+def _summed(objectives: list[list[float]]) -> Array:
+    """Add the objectives of all outputs epoch by epoch; one that is done keeps its last value."""
+    longest = max(map(len, objectives))
+    padded = [np.pad(values, (0, longest - len(values)), mode="edge") for values in objectives]
+    return np.asarray(np.sum(padded, axis=0))

@@ -1,0 +1,110 @@
+"""The experiments of the SLKL paper, on tiny data."""
+
+import json
+
+import numpy as np
+import pytest
+from bench import hog
+from bench.baselines import regression
+from bench.cli import main
+from bench.papers import slkl
+from bench.slkl_speed import Problem, lbfgs, ours
+from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime
+from sklearn.kernel_ridge import KernelRidge
+
+from parsimon import _core, datasets, kernels
+
+X, Y = datasets.make_sinc(120, random_state=0)
+AT = datasets.make_sinc(30, random_state=1)[0]
+
+
+def problem():
+    core = _core.KernelColumns(kernels.Gaussian(1.0).core, X[:40].copy(), True)
+    core.prepare(X, Y[:, None])
+    return Problem(core, float(Y @ Y))
+
+
+class TestBaselines:
+    def test_kernel_ridge_is_that_of_scikit_learn(self):
+        expected = KernelRidge(alpha=1.0, kernel="rbf", gamma=0.5).fit(X, Y).predict(AT)
+        assert_allclose(regression.kernel_ridge(X, Y, AT, 1.0), expected)
+
+    def test_nystroem_on_all_points_is_kernel_ridge(self):
+        full = regression.kernel_ridge(X, Y, AT, 0.5)
+        assert_allclose(regression.nystroem(X, Y, AT, 0.5, X), full, atol=1e-6)
+
+    def test_uniform_weights_are_ridge_regression_with_the_mean_kernel(self):
+        kernel = kernels.Gaussian(1.0)
+        C, C_at = kernel(X, X[:20]), kernel(AT, X[:20])
+        K = C @ C.T / 20
+        expected = C_at @ C.T / 20 @ np.linalg.solve(K + np.eye(120), Y)
+        assert_allclose(regression.uniform(X, Y, AT, 1.0, X[:20]), expected, atol=1e-10)
+
+
+class TestHog:
+    def test_histograms_have_norm_one_and_ignore_contrast(self):
+        images = np.random.RandomState(0).uniform(size=(3, 784))
+        found = hog.features(images)
+        assert_allclose(np.linalg.norm(found, axis=1), 1)
+        assert_allclose(hog.features(0.5 * images), found)
+
+    def test_a_blank_image_is_no_trouble(self):
+        assert np.isfinite(hog.features(np.zeros((1, 28, 28)))).all()
+
+    def test_an_edge_votes_for_its_orientation(self):
+        image = np.zeros((1, 28, 28))
+        image[:, :, 14:] = 1.0
+        (found,) = hog._votes(image)[0][:, 10:12, 13].sum(axis=1).reshape(1, -1)
+        assert found.argmax() == 0
+        assert found[1:].max() == 0
+
+
+class TestSpeed:
+    def test_gradient_of_the_generic_solver(self):
+        mu = np.random.RandomState(0).uniform(size=40) * (np.arange(40) % 3 > 0)
+        task = problem()
+        value, gradient = task.value_and_gradient(mu)
+        assert_allclose(task.value_and_gradient(np.zeros(40))[0], Y @ Y)
+        step = np.where(mu > 0, gradient, 0)
+        approximate = approx_fprime(mu, lambda m: task.value_and_gradient(m)[0], 1e-7)
+        assert_allclose(np.where(mu > 0, approximate, 0), step, rtol=1e-3, atol=1e-5)
+        assert value < Y @ Y + 0.01 * mu.sum()
+
+    def test_all_ways_reach_the_gap(self):
+        task = problem()
+        minimum = task.solve("shrinking", 0.0).objective[-1]
+        for timing in (
+            ours(task, "shrinking", minimum),
+            ours(task, "uniform", minimum),
+            lbfgs(task, minimum),
+        ):
+            assert -1e-9 < timing.gap <= 1e-4
+
+
+@pytest.fixture
+def real_data():
+    try:
+        datasets.load_abalone()
+    except OSError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("real_data")
+def test_speed_command(tmp_path, capsys):
+    file = tmp_path / "speed.json"
+    arguments = ["--task", "abalone", "--columns", "60", "--samples", "300", "--repeat", "1"]
+    assert main(["slkl_speed", *arguments, "--json", str(file)]) in (0, 1)
+    assert "L-BFGS-B" in capsys.readouterr().out
+    assert json.loads(file.read_text())["results"]["abalone"]["step"]["ratio"] > 0
+
+
+@pytest.mark.usefixtures("real_data")
+def test_tables_show_printed_figures_beside_ours(capsys):
+    task = next(task for task in slkl.TASKS if task.name == "boston")
+    rows = slkl.table_two(task, 2, quick=True)
+    shown = capsys.readouterr().out
+    assert "[20.17]" in shown
+    assert "[108]" in shown
+    assert set(rows) >= {"KRRn", "KRRM", "Unif", "Nyst", "SLKL", "m0"}
+    assert all(len(values[128]) == 2 for values in rows.values())
