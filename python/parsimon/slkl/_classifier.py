@@ -12,7 +12,6 @@ from sklearn.utils.validation import validate_data
 
 from parsimon._labels import distinct_labels
 from parsimon._model import Array
-from parsimon.kernels import Kernel
 
 from ._common import SLKL
 
@@ -52,39 +51,6 @@ model_order_, expansion_, n_features_in_
     >>> model.score(X[1000:], y[1000:]) > 0.9
     True
     """
-
-    def __init__(
-        self,
-        *,
-        kernel: Kernel | str = "rbf",
-        gamma: float | str = "scale",
-        n_columns: int | float | None = None,
-        sparsity: float = 0.01,
-        regularization: float = 1.0,
-        center: bool = True,
-        tol: float = 1e-5,
-        max_iter: int = 1000,
-        step: str = "exact",
-        selection: str = "shrinking",
-        store_columns: bool = True,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_columns = n_columns
-        self.sparsity = sparsity
-        self.regularization = regularization
-        self.center = center
-        self.tol = tol
-        self.max_iter = max_iter
-        self.step = step
-        self.selection = selection
-        self.store_columns = store_columns
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self: Self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn a kernel and a function for each class.

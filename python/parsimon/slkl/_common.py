@@ -60,21 +60,40 @@ class Problem:
 class SLKL(ModelEstimator):
     """What the regressor and the classifier share."""
 
-    gamma: float | str
-    n_columns: int | float | None
-    sparsity: float
-    regularization: float
-    center: bool
-    tol: float
-    max_iter: int
-    step: str
-    selection: str
-    store_columns: bool
-    warm_start: bool
-    random_state: Any
-    verbose: int
-
     _algorithms = ("slkl",)
+
+    def __init__(
+        self,
+        *,
+        kernel: Kernel | str = "rbf",
+        gamma: float | str = "scale",
+        n_columns: int | float | None = None,
+        sparsity: float = 0.01,
+        regularization: float = 1.0,
+        center: bool = True,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        step: str = "exact",
+        selection: str = "shrinking",
+        store_columns: bool = True,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_columns = n_columns
+        self.sparsity = sparsity
+        self.regularization = regularization
+        self.center = center
+        self.tol = tol
+        self.max_iter = max_iter
+        self.step = step
+        self.selection = selection
+        self.store_columns = store_columns
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         for name in ("sparsity", "regularization"):

@@ -11,7 +11,6 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from parsimon._model import Array
-from parsimon.kernels import Kernel
 
 from ._common import SLKL
 
@@ -108,39 +107,6 @@ class SLKLRegressor(RegressorMixin, SLKL):
     >>> model.score(*make_sinc(500, snr_db=None, random_state=1)) > 0.98
     True
     """
-
-    def __init__(
-        self,
-        *,
-        kernel: Kernel | str = "rbf",
-        gamma: float | str = "scale",
-        n_columns: int | float | None = None,
-        sparsity: float = 0.01,
-        regularization: float = 1.0,
-        center: bool = True,
-        tol: float = 1e-5,
-        max_iter: int = 1000,
-        step: str = "exact",
-        selection: str = "shrinking",
-        store_columns: bool = True,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_columns = n_columns
-        self.sparsity = sparsity
-        self.regularization = regularization
-        self.center = center
-        self.tol = tol
-        self.max_iter = max_iter
-        self.step = step
-        self.selection = selection
-        self.store_columns = store_columns
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self: Self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn kernel and function.
