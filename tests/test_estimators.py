@@ -5,6 +5,8 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from parsimon import (
+    BSGDClassifier,
+    BSGDRegressor,
     COLKClassifier,
     COLKRegressor,
     HybridIntensity,
@@ -37,6 +39,9 @@ EXPECTED_FAILURES = {
         COLKClassifier(),
         COLKRegressor(),
         COLKRegressor("cvar"),
+        BSGDClassifier(),
+        BSGDClassifier(maintenance="project"),
+        BSGDRegressor(),
         SPPPOTClassifier(),
         SPPPOTIntensity(),
         MirrorNewtonIntensity(),

@@ -4,6 +4,7 @@ from . import datasets, goodness_of_fit, kernels, plotting, schedules
 from ._build import __version__, build_info, get_cmake_dir, get_include
 from ._core import DivergenceError
 from ._io import load
+from .bsgd import BSGDClassifier, BSGDRegressor
 from .colk import COLKClassifier, COLKRegressor, CompositionalLearner, PolicyEvaluator
 from .expansion import CompressionReport, KernelExpansion, komp
 from .polk import POLKClassifier, POLKRegressor
@@ -16,6 +17,8 @@ from .spppot import (
 )
 
 __all__ = [
+    "BSGDClassifier",
+    "BSGDRegressor",
     "COLKClassifier",
     "COLKRegressor",
     "CompositionalLearner",

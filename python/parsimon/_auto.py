@@ -92,7 +92,9 @@ class _Data:
         if isinstance(estimator.kernel, kernels.Kernel):
             return [estimator.kernel]
         named = [resolve_kernel(estimator.kernel, gamma) for gamma in self._gammas()]
-        return [self._with_intercept(kernel) for kernel in named] if self._classes else named
+        if not self._classes or estimator._caps_points:
+            return named  # points are merged by the named kernel alone
+        return [self._with_intercept(kernel) for kernel in named]
 
     def _gammas(self) -> list[float]:
         gamma = self._estimator.gamma
@@ -315,6 +317,8 @@ def _step(estimator: POLK, rate: float) -> Schedule:
 
 
 def _budget(estimator: POLK, rate: float, data: _Data) -> Schedule:
+    if estimator._caps_points:
+        return ("fixed", [0.0])
     if estimator.budget is not None:
         return ("fixed", [float(estimator.budget)])
     if not isinstance(estimator.parsimony, str):

@@ -88,6 +88,7 @@ class Polk:
         average: bool,
         features: int,
         outputs: int,
+        maintenance: _Schedule | None = None,
     ) -> None: ...
     def run(
         self, samples: Array, targets: Array, sample_weights: Array, batch_size: int

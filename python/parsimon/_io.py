@@ -78,13 +78,15 @@ _BROKEN = (KeyError, TypeError, IndexError, AttributeError, OverflowError, Recur
 
 
 def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any:
-    from . import colk, polk, slkl, spppot
+    from . import bsgd, colk, polk, slkl, spppot
 
     known: dict[str, Any] = {
         cls.__name__: cls
         for cls in (
             polk.POLKClassifier,
             polk.POLKRegressor,
+            bsgd.BSGDClassifier,
+            bsgd.BSGDRegressor,
             colk.COLKClassifier,
             colk.COLKRegressor,
             colk.PolicyEvaluator,

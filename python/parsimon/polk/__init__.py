@@ -50,12 +50,21 @@ def from_core_entries(entries: dict[str, Any], kernel: Kernel) -> tuple[Any, dic
         from parsimon.spppot import SPPPOTClassifier
 
         return SPPPOTClassifier(**settings), {**fitted, "classes_": np.arange(outputs)}
+    classifier: Any = POLKClassifier
+    regressor: Any = POLKRegressor
+    if entries.get("maintenance", "none") != "none":
+        from parsimon import bsgd
+
+        classifier, regressor = bsgd.BSGDClassifier, bsgd.BSGDRegressor
+        settings["maintenance"] = entries["maintenance"]
+        cap, rate = entries["maintenance.parameters"][:2].tolist()
+        settings |= {"budget": int(cap), "maintenance_rate": rate}
     if loss.startswith(("binary_", "multiclass_")):
         fitted["classes_"] = np.arange(max(2, outputs))
-        return POLKClassifier(loss.split("_", 1)[1], **settings), fitted
+        return classifier(loss.split("_", 1)[1], **settings), fitted
     fitted |= {
         "intercept_": np.zeros(outputs),
         "_scale_": np.ones(outputs),
         "_single_": outputs == 1,
     }
-    return POLKRegressor(loss, normalize_y=False, **settings), fitted
+    return regressor(loss, normalize_y=False, **settings), fitted

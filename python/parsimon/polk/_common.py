@@ -36,24 +36,35 @@ class POLK(StreamEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse hyper-parameters that make no sense, before any data are looked at."""
-        for name in ("learning_rate", "regularization", "parsimony"):
+        for name in ("learning_rate", "regularization"):
             check_number(name, getattr(self, name), positive=name == "learning_rate", auto=True)
-        if self.budget is not None:
-            check_number("budget", self.budget, positive=False)
+        self._check_compression()
         check_count("batch_size", self.batch_size)
         check_count("epochs", self.epochs, auto=True)
-        if self.max_model_order is not None:
-            check_count("max_model_order", self.max_model_order)
         for name in ("shuffle", "average"):
             check_flag(name, getattr(self, name))
         check_verbose(self.verbose)
+        schedules.resolve(self.schedule)
+        _auto.resolve_kernel(self.kernel, 1.0)
+        _auto.check_gamma(self.gamma)
+
+    def _check_compression(self) -> None:
+        check_number("parsimony", self.parsimony, positive=False, auto=True)
+        if self.budget is not None:
+            check_number("budget", self.budget, positive=False)
+        if self.max_model_order is not None:
+            check_count("max_model_order", self.max_model_order)
         if self.budget is not None and self.max_model_order is not None:
             raise ValueError(
                 "Give a fixed budget or a max_model_order that the budget adapts to, not both."
             )
-        schedules.resolve(self.schedule)
-        _auto.resolve_kernel(self.kernel, 1.0)
-        _auto.check_gamma(self.gamma)
+
+    # Whether the number of points is bounded rather than the error.
+    _caps_points = False
+
+    def _maintenance(self) -> tuple[str, list[float]] | None:
+        """Return how it is, if it is."""
+        return None
 
     def _new_model(self, training: Training, *, streaming: bool) -> tuple[Any, Kernel, int]:
         loss = self._core_loss(self._n_outputs(training))
@@ -67,6 +78,7 @@ class POLK(StreamEstimator):
             self.average,
             training.X.shape[1],
             self._n_outputs(training),
+            self._maintenance(),
         )
         return model, recipe.kernel, recipe.epochs
 
@@ -97,7 +109,9 @@ class POLK(StreamEstimator):
 
     def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:
         classifies = _core.parse_loss(entries["loss"]).is_classification
-        return [] if classifies == is_classifier(self) else ["loss"]
+        wrong = [] if classifies == is_classifier(self) else ["loss"]
+        maintained = entries.get("maintenance", "none") != "none"
+        return wrong if maintained == self._caps_points else [*wrong, "maintenance"]
 
     def _refits(self) -> bool:
         """Whether fit ends with an exact fit of the weights."""

@@ -1,0 +1,109 @@
+"""The BSGD regressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from parsimon import schedules
+from parsimon.kernels import Kernel
+from parsimon.polk import POLKRegressor
+
+from ._common import BudgetMaintenance
+
+
+class BSGDRegressor(BudgetMaintenance, POLKRegressor):
+    """Kernel regressor for streams with a hard cap on the points of its model (BSGD).
+
+    Stochastic gradient descent as in :class:`POLKRegressor`. But where that bounds the error of its
+    compression, and the model grows as far as it must, here the number of points is bounded, at
+    whatever error: it never exceeds the budget, not even for a moment.
+
+    Parameters
+    ----------
+    loss : str, default="squared"
+        As in :class:`POLKRegressor`.
+    kernel, gamma
+        As in :class:`POLKRegressor`, but without a constant part.
+    budget : int, default=100
+        The largest number of points.
+    maintenance : {"merge", "project", "remove", "nonparametric"}, default="merge"
+        What happens when there is one point too many. "merge": the one with the smallest weight and
+        its best partner become one point between them (Gaussian kernels only). "project": the point
+        that the others explain best goes, and they take over its weight. "remove": the one with the
+        smallest weight goes. "nonparametric" (NPBSGD): so it does, but ever more rarely; otherwise
+        the budget grows by one.
+    maintenance_rate : float, default=1000.0
+        For "nonparametric": after t samples, a point is removed with probability
+        min(1, maintenance_rate / t).
+    learning_rate, schedule, regularization, epochs, shuffle, random_state, verbose
+        As in :class:`POLKRegressor`.
+    batch_size : int, default=1
+        Samples a step.
+    average : bool, default=True
+        Whether to predict with an average of the iterates, weighted towards the latest.
+    normalize_y : bool, default=True
+        As in :class:`POLKRegressor`.
+
+    Attributes
+    ----------
+    dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, t_, trace_
+        As in :class:`POLKRegressor`. ``trace_["compression_error"]`` bounds how far each
+        maintenance has moved the function, in Hilbert norm.
+
+    References
+    ----------
+    Z. Wang, K. Crammer, S. Vucetic: Breaking the curse of kernelization: budgeted stochastic
+    gradient descent for large-scale SVM training. Journal of Machine Learning Research 13, 2012.
+
+    T. Le, V. Nguyen, T. D. Nguyen, D. Phung: Nonparametric budgeted stochastic gradient descent.
+    AISTATS 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from parsimon import BSGDRegressor
+    >>> X, y = make_friedman1(1000, random_state=0)
+    >>> model = BSGDRegressor(budget=100, random_state=0).fit(X[:800], y[:800])
+    >>> model.score(X[800:], y[800:]) > 0.8
+    True
+    """
+
+    # An exact fit in the end is POLK's.
+    refit = False
+
+    def __init__(
+        self,
+        loss: str = "squared",
+        *,
+        kernel: Kernel | str = "rbf",
+        gamma: float | str = "auto",
+        budget: int = 100,
+        maintenance: str = "merge",
+        maintenance_rate: float = 1000.0,
+        learning_rate: float | str = "auto",
+        schedule: schedules.PowerLaw | str = "constant",
+        regularization: float | str = "auto",
+        batch_size: int = 1,
+        epochs: int | str = "auto",
+        shuffle: bool = True,
+        average: bool = True,
+        normalize_y: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.budget = budget
+        self.maintenance = maintenance
+        self.maintenance_rate = maintenance_rate
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.regularization = regularization
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.shuffle = shuffle
+        self.average = average
+        self.normalize_y = normalize_y
+        self.random_state = random_state
+        self.verbose = verbose
