@@ -89,7 +89,7 @@ TEST(quasi_gradient_is_the_gradient_of_the_empirical_objective) {
     RowVector by_g = RowVector::Zero(problem.tracked());
     Vector losses(40);
     RiskRecord record;
-    problem.outer(f, y, g, direct, by_g, losses, record);
+    problem.outer(f, y, Vector::Ones(f.rows()), g, direct, by_g, losses, record);
     through.setZero();
     if (problem.needs_pairs()) problem.inner(f, y, by_g, through);
     CHECK_NEAR(record.mean, exact.mean(), 1e-14);

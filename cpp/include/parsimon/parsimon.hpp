@@ -2,13 +2,17 @@
 
 // Everything at once, for programs that embed the core.
 
+#include "parsimon/algorithm/function_problem.hpp"
 #include "parsimon/algorithm/hybrid.hpp"
 #include "parsimon/algorithm/mirror_newton.hpp"
+#include "parsimon/algorithm/policy_evaluation.hpp"
 #include "parsimon/algorithm/polk.hpp"
+#include "parsimon/algorithm/risk.hpp"
 #include "parsimon/algorithm/slkl.hpp"
 #include "parsimon/algorithm/spppot.hpp"
 #include "parsimon/density/quadrature.hpp"
 #include "parsimon/io/archive.hpp"
+#include "parsimon/io/colk_file.hpp"
 #include "parsimon/io/intensity_file.hpp"
 #include "parsimon/io/polk_file.hpp"
 #include "parsimon/io/slkl_file.hpp"
