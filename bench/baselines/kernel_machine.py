@@ -166,8 +166,8 @@ class KernelLBFGS(KernelMachine):
 class FunctionalGradient(KernelMachine):
     """Functional gradient descent on all samples (FGD): POLK with one mini-batch, uncompressed.
 
-    f <- (1 - 2 c eta lambda) f - (eta / n) sum_i l'(f(x_i), y_i) k(x_i, .), with c = 1 for the hinge
-    loss and 1/2 for the logistic one. Every sample is stored.
+    f <- (1 - 2 c eta lambda) f - (eta / n) sum_i l'(f(x_i), y_i) k(x_i, .), with c = 1 for the
+    hinge loss and 1/2 for the logistic one. Every sample is stored.
 
     Parameters
     ----------
