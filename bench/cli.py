@@ -9,7 +9,16 @@ from importlib import import_module
 
 # A command is a module of this package: its docstring is the help, add_arguments(parser) declares
 # the options, run(options) returns the exit code. MissingDataError ends it with its message.
-COMMANDS = ("speed", "stream", "intensity", "intensity_speed", "risk", "policy", "gym_policy")
+COMMANDS = (
+    "speed",
+    "stream",
+    "intensity",
+    "intensity_speed",
+    "risk",
+    "policy",
+    "gym_policy",
+    "paper",
+)
 
 
 class MissingDataError(Exception):

@@ -1,0 +1,1 @@
+"""The experiments of each paper: a module has ``run(options) -> exit code``."""
