@@ -188,4 +188,5 @@ def risk(model: Any, method: Method, X: Array, y: Array) -> float | None:
         return float(LOSSES["logistic"](scores, labels)[0].mean())
     losses, _ = LOSSES[method.loss](model.decision_function(X), labels)
     norm = model.expansion_.norm() ** 2 if method.kind in PARSIMON else model.squared_norm_
-    return float(losses.mean() + PENALTY[method.loss] * REGULARIZATION * norm)
+    weight = method.settings.get("regularization", REGULARIZATION)
+    return float(losses.mean() + PENALTY[method.loss] * weight * norm)

@@ -144,3 +144,7 @@ def span(values: Sequence[float]) -> str:
     """Write whole numbers as a range, or as one if they are all the same."""
     low, high = f"{min(values):,.0f}", f"{max(values):,.0f}"
     return low if low == high else f"{low} to {high}"
+
+
+def times(count: int, what: str = "run") -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -179,6 +179,8 @@ class FunctionalGradient(KernelMachine):
     regularization : float, default=1e-6
         lambda.
     iterations : int, default=1000
+    max_samples : int, optional
+        Use only the first so many: the Gram matrix must fit into memory.
     """
 
     def __init__(
@@ -189,14 +191,17 @@ class FunctionalGradient(KernelMachine):
         learning_rate: float = 1.0,
         regularization: float = 1e-6,
         iterations: int = 1000,
+        max_samples: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.loss = loss
         self.learning_rate = learning_rate
         self.regularization = regularization
         self.iterations = iterations
+        self.max_samples = max_samples
 
     def _learn(self, X: Array, y: Labels) -> tuple[NDArray[np.intp], Array]:
+        X, y = X[: self.max_samples], y[: self.max_samples]
         gram = np.asarray(self.kernel(X, X))
         weights = np.zeros((len(X), len(self.classes_)))
         shrink = 1 - 2 * PENALTY[self.loss] * self.learning_rate * self.regularization

@@ -18,7 +18,7 @@ import numpy as np
 
 import parsimon
 from bench import figures, risk
-from bench.experiments import Result, Run, Store, Table, mean_and_sd, span
+from bench.experiments import Result, Run, Store, Table, mean_and_sd, span, times
 from bench.risk_settings import (
     LIDAR_EPOCHS,
     LIDAR_METHODS,
@@ -107,7 +107,7 @@ def table(rows: Sequence[risk.Row], sets: int, samples: int) -> Table:
         for row in rows:
             lines.append([kind, row.method.name, *cells(row, kind)])
     return Table(
-        f"Figure 2: {sets} training sets of {samples:,} samples; standard deviations in "
+        f"Figure 2: {times(sets, 'training set')} of {samples:,} samples; standard deviations in "
         "(parentheses), what prototypes reached in [brackets]",
         ("outliers", "method", *FIGURES.values(), "points"),
         lines,
@@ -234,7 +234,7 @@ def lidar_table(store: Store, X: Any, y: Any, splits: int) -> Table:
     for (run, _), result in zip(plan, store.results(plan, train, "COLK, LIDAR"), strict=True):
         errors.setdefault((run.method, run.data["outliers"]), []).append(result["error"])
     return Table(
-        f"Figure 3, LIDAR: squared error on clean held-out targets, {splits} splits",
+        f"Figure 3, LIDAR: squared error on clean held-out targets, {times(splits, 'split')}",
         ("method", *OUTLIERS),
         [
             [
