@@ -2,7 +2,9 @@
 
 A method is an entry of a table: the estimator's kind, a key of MAKERS, and its settings. Online
 methods are watched while they learn; the figures of a table are averages over the last 5 % of the
-stream, as in POLK's paper. Batch methods are measured once.
+stream, as in POLK's paper. Batch methods are measured once: any classifier will do that says in
+`model_order_` how many points it stores. If it also has `squared_norm_` and scores for each class
+(`decision_function`), its risk is measured, too.
 """
 
 from __future__ import annotations
@@ -180,7 +182,7 @@ def measure(task: Task, model: Any, method: Method, judged: tuple[Array, Array])
 
 def risk(model: Any, method: Method, X: Array, y: Array) -> float | None:
     """Return the mean loss plus the regulariser; (26) and (28) of POLK's paper."""
-    if method.kind in ("libsvm", "nystroem"):
+    if method.kind not in PARSIMON and not hasattr(model, "squared_norm_"):
         return None
     labels = np.searchsorted(model.classes_, y)
     if method.kind == "spppot":  # its scores are positive functions; (93) of its paper has no norm

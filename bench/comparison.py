@@ -39,8 +39,8 @@ class Experiment:
     table: str  # its name
     runs: int
     rows: Sequence[Row]
-    figures: Mapping[str, int]  # by loss
-    quick: int  # samples of the quick version
+    figures: Mapping[str, int] = field(default_factory=dict)  # number, by loss
+    quick: int = 1000  # samples of the quick version
     quick_test: int = 2000
     risk_on: str = "test"
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -48,6 +48,7 @@ class Experiment:
 
 
 def row(name: str, kind: str, loss: str, *printed: Any, epochs: int = 1, **settings: Any) -> Row:
+    """Return a row: name, kind and settings of the method, then the printed figures, if any."""
     return Row(Method(name, kind, loss, settings, epochs), printed or (None, None, None))
 
 

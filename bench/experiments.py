@@ -116,7 +116,7 @@ class Table:
     notes: Sequence[str] = ()
 
     def publish(self, path: Path) -> None:
-        """Print it, and write it as CSV."""
+        """Print it, and write it as CSV to the path and as Markdown beside it."""
         print(f"\n{self.title}")
         report.print_table(self.header, self.rows)
         for note in self.notes:
@@ -124,6 +124,9 @@ class Table:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([self.header, *self.rows])
+        lines = [self.header, ["---"] * len(self.header), *self.rows]
+        text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        path.with_suffix(".md").write_text(f"{text}\n", encoding="utf-8")
 
 
 def mean_and_sd(values: Sequence[float], digits: int = 3) -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from argparse import Namespace
 from dataclasses import replace
 from importlib import import_module
@@ -15,6 +16,7 @@ from scipy.signal import fftconvolve
 import parsimon
 
 ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "bench/README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(name="bench")
@@ -206,6 +208,18 @@ def test_a_paper_without_experiments_is_a_sentence(bench, monkeypatch, capsys):
     monkeypatch.setattr(bench("paper"), "PAPERS", ("nobody",))
     assert bench("cli").main(["paper", "nobody"]) == 2
     assert "The experiments of nobody are not in this checkout." in capsys.readouterr().err
+
+
+def test_the_example_of_the_readme_puts_a_method_beside_others(bench, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for table in (bench("classification").MAKERS, bench("tasks").TASKS, bench("tasks").SETTINGS):
+        for name in ("neighbours", "digits"):
+            monkeypatch.setitem(table, name, None)  # taken out again after the test
+    (block,) = re.findall(r"^```python\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    exec(compile(block, "bench/README.md", "exec"), {"__name__": "example"})
+    rows = read(tmp_path / "out/mine-digits.csv")
+    assert [row["method"] for row in rows] == ["3 neighbours", "LIBSVM", "POLK"]
+    assert all(float(row["error %"].split()[0]) < 15 for row in rows)
 
 
 # -- runs are kept ---------------------------------------------------------------------------------
