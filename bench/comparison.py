@@ -129,32 +129,50 @@ def configuration(experiment: Experiment, method: Method, seed: int) -> Run:
 
 
 def table(experiment: Experiment, found: Sequence[tuple[Row, list[Result]]]) -> Table:
-    rows = []
-    for each, results in found:
-        rows.append([LOSS_TITLES[each.method.loss], each.method.name, *cells(each, results)])
     runs = max((len(results) for _, results in found), default=0)
+    reference = next((each for each in found if each[0].method.kind == "libsvm"), None)
     return Table(
         f"{experiment.table}: {times(runs)}; means, standard deviations in "
         "(parentheses), the paper's figures in [brackets]",
-        ("task", "method", "risk", "error %", "points", "seconds"),
-        rows,
+        ("task", "method", "risk", "error %", "above LIBSVM", "points", "seconds"),
+        [
+            [LOSS_TITLES[row.method.loss], row.method.name, *cells(row, results, reference)]
+            for row, results in found
+        ],
     )
 
 
-def cells(row: Row, results: Sequence[Result]) -> list[str]:
+def cells(
+    row: Row, results: Sequence[Result], reference: tuple[Row, Sequence[Result]] | None
+) -> list[str]:
+    """Return risk, error, how far that is above LIBSVM's with the same seed, points, seconds."""
     risk, error, order = (brackets(value) for value in row.printed)
-    if not results:
-        return [f"not in this build{risk}", error.strip(), order.strip(), ""]
     sound = [result for result in results if "diverged" not in result]
     if not sound:
-        return [f"diverges{risk}", error.strip(), order.strip(), ""]
+        word = "diverges" if results else "not in this build"
+        return [word + risk, error.strip(), "", order.strip(), ""]
     risks = [result["risk"] for result in sound if result["risk"] is not None]
     return [
         (mean_and_sd(risks) if risks else "-") + risk,
         mean_and_sd([result["error"] for result in sound]) + error,
+        "" if reference is None else above(row, results, *reference),
         span([result["model_order"] for result in sound]) + order,
         mean_and_sd([result["seconds"] for result in sound], 2),
     ]
+
+
+def above(row: Row, results: Sequence[Result], best: Row, best_results: Sequence[Result]) -> str:
+    """Write how far errors are above those of another row, seed by seed, in percent points."""
+    if row is best:
+        return ""
+    differences = [
+        one["error"] - other["error"]
+        for one, other in zip(results, best_results, strict=False)
+        if "diverged" not in one
+    ]
+    printed = row.printed[1], best.printed[1]
+    known = None if None in printed else round(printed[0] - printed[1], 2)
+    return mean_and_sd(differences, 2) + brackets(known)
 
 
 def brackets(value: float | None) -> str:
