@@ -84,8 +84,8 @@ MNIST = Experiment(
         polk("logistic", 0.008, 0.116, 2.68, 2326, epochs=5),
     ),
 )
-# A misclassified sample has a hinge loss of 1 at least, so the risk printed for L-BFGS, below its error
-# rate, cannot be that on the test samples.
+# A misclassified sample has a hinge loss of 1 at least: the risk printed for L-BFGS, which is below
+# its error rate, cannot be that on the test samples.
 BRODATZ = Experiment(
     "brodatz",
     table="Table 3, Brodatz",
