@@ -96,6 +96,7 @@ BRODATZ = Experiment(
     quick_data={"crop": 128, "pixels": 20_000},
     rows=(
         row("LIBSVM, C = 10", "libsvm", "hinge", None, 3.72, 4777, C=10.0),
+        row("LIBSVM, C = 1", "libsvm", "hinge", C=1.0),
         row("L-BFGS", "lbfgs", "hinge", 0.0319, 4.44, 10_000, max_iterations=100),
         bsgd(305, epochs=20),
         bsgd(1171, 0.0560, 4.72, 1171, epochs=20),
