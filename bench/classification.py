@@ -30,6 +30,8 @@ Array = NDArray[Any]
 # Where to look, as parts of the stream: every twentieth, and five times in the last twentieth.
 CHECKPOINTS = (*np.arange(1, 20) / 20, *(0.95 + 0.01 * np.arange(1, 6)))
 LAST = 5
+# What is timed has run before, on so many samples.
+WARM_UP_SAMPLES = 100
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ def train(task: Task, method: Method, seed: int, *, risk_on: str = "test") -> Re
 
     `risk_on` says whether the risk is that on the training or on the test samples.
     """
+    method.make(task, seed).fit(task.X[:WARM_UP_SAMPLES], task.y[:WARM_UP_SAMPLES])
     model = method.make(task, seed)
     judged = (task.X, task.y) if risk_on == "train" else (task.X_test, task.y_test)
     if method.kind in PARSIMON:
