@@ -56,6 +56,7 @@ def draw_panels(path: Path, panels: Sequence[Panel]) -> None:
             marker = "o" if len(x) == 1 else None
             (handles[name],) = axes.plot(x, y, style, color=color, marker=marker, linewidth=1.6)
         axes.set(title=panel.title, xlabel=panel.x_label)
+        axes.locator_params(axis="x", nbins=5)
         if panel.logarithmic:
             axes.set_yscale("log")
         axes.spines[["top", "right"]].set_visible(False)
