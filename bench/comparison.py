@@ -134,7 +134,7 @@ def table(experiment: Experiment, found: Sequence[tuple[Row, list[Result]]]) -> 
     return Table(
         f"{experiment.table}: {times(runs)}; means, standard deviations in "
         "(parentheses), the paper's figures in [brackets]",
-        ("task", "method", "risk", "error %", "above LIBSVM", "points", "seconds"),
+        ("task", "method", "risk", "error %", "above LIBSVM", "points", "CPU s"),
         [
             [LOSS_TITLES[row.method.loss], row.method.name, *cells(row, results, reference)]
             for row, results in found
@@ -145,7 +145,7 @@ def table(experiment: Experiment, found: Sequence[tuple[Row, list[Result]]]) -> 
 def cells(
     row: Row, results: Sequence[Result], reference: tuple[Row, Sequence[Result]] | None
 ) -> list[str]:
-    """Return risk, error, how far that is above LIBSVM's with the same seed, points, seconds."""
+    """Return risk, error, how far that is above LIBSVM's with the same seed, points, CPU s."""
     risk, error, order = (brackets(value) for value in row.printed)
     sound = [result for result in results if "diverged" not in result]
     if not sound:
@@ -157,7 +157,7 @@ def cells(
         mean_and_sd([result["error"] for result in sound]) + error,
         "" if reference is None else above(row, results, *reference),
         span([result["model_order"] for result in sound]) + order,
-        mean_and_sd([result["seconds"] for result in sound], 2),
+        mean_and_sd([result["cpu_seconds"] for result in sound], 2),
     ]
 
 

@@ -89,7 +89,7 @@ MNIST = Experiment(
 BRODATZ = Experiment(
     "brodatz",
     table="Table 3, Brodatz",
-    runs=1,
+    runs=2,
     risk_on="train",
     figures={"hinge": 6, "logistic": 8},
     quick=1000,
