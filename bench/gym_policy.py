@@ -8,7 +8,6 @@ gymnasium (pip install 'parsimon[gym]').
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import machine, report
+from bench import figures, machine, report
 from bench.cli import MissingDataError, positive_int
 from parsimon import PolicyEvaluator
 
@@ -272,14 +271,8 @@ def draw(
     path: Path,
 ) -> None:
     """Draw V over the plane of the states, and beside the returns that were observed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print(
-            f"{path} was not drawn: it needs matplotlib. "
-            "Install it with: pip install 'parsimon[plot]'",
-            file=sys.stderr,
-        )
+    sheet = figures.new_sheet(path, 2, width=4.5, height=3.9)
+    if sheet is None:
         return
     mean, sd = scale
     states, observed = test
@@ -288,7 +281,6 @@ def draw(
     mesh = np.stack(np.meshgrid(*axes_values), axis=-1)
     plane = mesh.reshape(-1, 2)
     values = model.predict((task.back(plane) - mean) / sd).reshape(mesh.shape[:2])
-    sheet = Figure(figsize=(9, 3.9), dpi=110, layout="constrained")
     left, right = sheet.subplots(1, 2)
     shown = left.pcolormesh(*axes_values, values, shading="auto", rasterized=True)
     sheet.colorbar(shown, ax=left, label="V")
@@ -298,5 +290,4 @@ def draw(
     right.plot(observed, predicted, ".", markersize=2)
     right.axline((observed.mean(), observed.mean()), slope=1, color="black", linewidth=1)
     right.set(xlabel="return", ylabel="V", title="held-out episodes")
-    sheet.savefig(path)
-    print(f"V, and V against returns: {path}")
+    figures.save(sheet, path)

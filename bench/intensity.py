@@ -141,16 +141,21 @@ def train(
     nodes: Any,
     epochs: int | None,
 ) -> Result | None:
-    """Fit and test; None if it diverges. The likelihood is not yet compared with the batch fit's.
-
-    The integral is ours, not the estimator's, except where log f cannot tell it.
-    """
+    """Fit and test; None if it diverges. The likelihood is not yet that above the batch fit's."""
     model = method.make(experiment, problem.X.shape[1], seed, epochs)
     try:
         with machine.Stopwatch() as watch:
             model.fit(problem.X)
     except parsimon.DivergenceError:
         return None
+    return measure(model, problem, nodes, watch.elapsed.wall)
+
+
+def measure(model: Any, problem: settings.Problem, nodes: Any, seconds: float) -> Result:
+    """Test a fitted model.
+
+    The integral is ours, not the estimator's, except where log f cannot tell it.
+    """
     log_density = model.score_samples(nodes)
     negative = float(np.isneginf(log_density).mean())
     integral = float(model.integral_ if negative else np.exp(log_density).mean())
@@ -160,7 +165,7 @@ def train(
         integral=integral,
         negative=negative,
         model_order=int(model.model_order_),
-        seconds=watch.elapsed.wall,
+        seconds=seconds,
         epochs=seen / len(problem.X) if seen else float(getattr(model, "epochs", 1)),
     )
 

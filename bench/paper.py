@@ -1,4 +1,8 @@
-"""The experiments of a paper: its tables with the printed figures beside ours."""
+"""The experiments of a paper: its tables with the printed figures beside ours, and its figures.
+
+Tables are printed and written as CSV, figures as PNG. Every run is kept in a file; what has been
+run before with the same settings is not run again.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,25 @@ from pathlib import Path
 
 from bench.cli import positive_int
 
-PAPERS = ("slkl",)
+# Modules of bench.papers, each with run(options) -> exit code; options are the arguments below.
+PAPERS = ("polk", "colk", "spppot", "slkl")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paper", choices=PAPERS)
-    parser.add_argument("--runs", type=positive_int, help="the paper's own number by default")
-    parser.add_argument("--quick", action="store_true", help="little data: whether it works")
-    parser.add_argument("--out", type=Path, help="folder for files with every figure")
+    parser.add_argument("papers", choices=PAPERS, nargs="+", metavar=f"{{{','.join(PAPERS)}}}")
+    parser.add_argument("--runs", type=positive_int, help="seeds a row; the paper's own by default")
+    parser.add_argument(
+        "--quick", action="store_true", help="little data: whether it works, not how well"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("build/paper"), help="folder for all files; build/paper"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    return int(import_module(f"bench.papers.{options.paper}").run(options))
+    codes = []
+    for name in options.papers:
+        paper = import_module(f"bench.papers.{name}")
+        print(f"== {(paper.__doc__ or name).splitlines()[0]}")
+        codes.append(int(paper.run(options)))
+    return max(codes)

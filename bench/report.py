@@ -16,10 +16,10 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2, default=_plain) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(content, indent=2, default=plain) + "\n", encoding="utf-8")
     print(f"Written to {path}.")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn NumPy's numbers and arrays into Python's, and all else into text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)

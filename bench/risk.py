@@ -9,7 +9,6 @@ lower the tail of the loss as it should.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import parsimon
-from bench import machine, report
+from bench import figures, machine, report
 from bench.cli import MissingDataError, positive_int
 from bench.risk_settings import (
     EQUAL_STEP,
@@ -286,16 +285,20 @@ def compare_lidar(X: Array, y: Array, splits: int) -> dict[str, dict[str, list[f
     with machine.one_thread(), progress(total, description="LIDAR") as bar:
         for kind in OUTLIERS:
             for split in range(splits):
-                random = np.random.RandomState(split)
-                order = random.permutation(len(y))
-                test, rest = order[:held_out], order[held_out:]
-                spoiled, _ = spoil(y[rest], kind, random)
                 for method in LIDAR_METHODS:
-                    model = lidar_model(method, split).fit(X[rest], spoiled)
-                    error = float(((model.predict(X[test]) - y[test]) ** 2).mean())
-                    errors[method.name][kind].append(error)
-                    bar.update(LIDAR_EPOCHS * len(rest))
+                    errors[method.name][kind].append(lidar_error(method, X, y, kind, split))
+                    bar.update(LIDAR_EPOCHS * (len(y) - held_out))
     return errors
+
+
+def lidar_error(method: Method, X: Array, y: Array, kind: str, split: int) -> float:
+    """Return the mean squared error on the clean targets that a split holds out."""
+    random = np.random.RandomState(split)
+    order, held_out = random.permutation(len(y)), round(LIDAR_TEST * len(y))
+    test, rest = order[:held_out], order[held_out:]
+    spoiled, _ = spoil(y[rest], kind, random)
+    model = lidar_model(method, split).fit(X[rest], spoiled)
+    return float(((model.predict(X[test]) - y[test]) ** 2).mean())
 
 
 def lidar_model(method: Method, seed: int) -> Any:
@@ -322,19 +325,12 @@ def show_lidar(errors: Mapping[str, Mapping[str, Sequence[float]]], splits: int)
 
 def draw(X: Array, y: Array, path: Path) -> None:
     """Draw data, outliers and what the methods make of them, as in the paper's Fig. 3."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print(
-            f"{path} was not drawn: it needs matplotlib. "
-            "Install it with: pip install 'parsimon[plot]'",
-            file=sys.stderr,
-        )
+    sheet = figures.new_sheet(path, 2, width=4.5, height=3.9)
+    if sheet is None:
         return
     from parsimon.plotting._common import PALETTE
 
     colors = (PALETTE[0], PALETTE[4], PALETTE[2])
-    sheet = Figure(figsize=(9, 3.9), dpi=110, layout="constrained")
     both = sheet.subplots(1, 2, sharey=True)
     grid = np.linspace(0, 1, 400)[:, None]
     for axes, kind in zip(both, OUTLIERS[1:], strict=True):
@@ -350,5 +346,4 @@ def draw(X: Array, y: Array, path: Path) -> None:
     both[0].set_ylabel("log ratio")
     entries = both[0].get_legend_handles_labels()
     sheet.legend(*entries, loc="outside lower center", ncols=len(entries[0]), frameon=False)
-    sheet.savefig(path)
-    print(f"LIDAR and its outliers: {path}")
+    figures.save(sheet, path)

@@ -1,1 +1,1 @@
-"""The experiments of the papers: a module each, with ``run(options)``."""
+"""The experiments of each paper: a module has ``run(options) -> exit code``."""

@@ -70,15 +70,17 @@ class NaivePolk {
         hinge_(hinge),
         step_(step),
         budget_(budget),
-        shrink_(1 - Real(step) * Real(regularization) * (hinge ? 2 : 1)),
+        shrinkage_(Real(step) * Real(regularization) * (hinge ? 2 : 1)),
         weights_(0, outputs) {}
 
-  void learn(const RowMatrix& x, const RowMatrix& y, const Vector& sample_weights) {
+  // share: of a mini-batch that these samples are
+  void learn(const RowMatrix& x, const RowMatrix& y, const Vector& sample_weights,
+             double share = 1) {
     const Table gram = reference::gram(kernel_.exact, points_, x);
     std::vector<std::vector<Real>> rows;
     for (Index m = 0; m < weights_.rows(); ++m) {
       rows.emplace_back(weights_.row(m), weights_.row(m) + weights_.columns());
-      for (Real& weight : rows.back()) weight *= shrink_;
+      for (Real& weight : rows.back()) weight *= 1 - Real(share) * shrinkage_;
     }
     RowMatrix points = points_;
     for (Index i = 0; i < x.rows(); ++i) {
@@ -92,7 +94,7 @@ class NaivePolk {
       const double weight = sample_weights.size() > 0 ? sample_weights(i) : 1;
       bool active = false;
       for (Real& g : gradient) {
-        g *= -Real(step_) * Real(weight) / static_cast<Real>(x.rows());
+        g *= -Real(share) * Real(step_) * Real(weight) / static_cast<Real>(x.rows());
         active = active || g != 0;
       }
       if (!active) continue;
@@ -100,7 +102,7 @@ class NaivePolk {
       points.conservativeResize(points.rows() + 1, x.cols());
       points.row(points.rows() - 1) = x.row(i);
     }
-    adopt(points, rows, points.rows() > points_.rows());
+    adopt(points, rows, points.rows() > points_.rows() ? share * budget_ : 0);
   }
 
   const RowMatrix& points() const { return points_; }
@@ -122,7 +124,7 @@ class NaivePolk {
     return gradient;
   }
 
-  void adopt(const RowMatrix& points, const std::vector<std::vector<Real>>& rows, bool compress) {
+  void adopt(const RowMatrix& points, const std::vector<std::vector<Real>>& rows, double budget) {
     Table weights(points.rows(), weights_.columns());
     for (Index m = 0; m < weights.rows(); ++m) {
       std::copy(rows[static_cast<std::size_t>(m)].begin(), rows[static_cast<std::size_t>(m)].end(),
@@ -131,10 +133,10 @@ class NaivePolk {
     points_ = points;
     weights_ = weights;
     error_ = 0;
-    if (!compress || budget_ == 0) return;
+    if (budget == 0) return;
     const auto result =
         reference::BruteForceKomp(reference::gram(kernel_.exact, points, points), weights)
-            .run(budget_);
+            .run(budget);
     error_ = result.error;
     if (result.removed.empty()) return;
     weights_ = result.weights;
@@ -147,7 +149,7 @@ class NaivePolk {
   KernelPair kernel_;
   bool hinge_;
   double step_, budget_;
-  Real shrink_;
+  Real shrinkage_;
   RowMatrix points_{0, 2};
   Table weights_;
   double error_ = 0;
@@ -181,7 +183,7 @@ void check_against_naive(const std::string& loss, Index batch_size, double budge
     const RowMatrix x = samples.x.middleRows(start, count), y = samples.y.middleRows(start, count);
     const Vector w = weighted ? Vector(sample_weights.segment(start, count)) : unweighted;
     polk.run(x, y, w, batch_size, forever);
-    naive.learn(x, y, w);
+    naive.learn(x, y, w, static_cast<double>(count) / static_cast<double>(batch_size));
     CHECK_NEAR(polk.trace().records().back().compression_error, naive.error(), 1e-9);
     check_same(polk, naive);
   }
@@ -197,7 +199,7 @@ TEST(sample_by_sample_it_is_the_naive_algorithm) {
 
 TEST(in_mini_batches_it_is_the_naive_algorithm) {
   check_against_naive("squared", 4, 0.06, false);
-  check_against_naive("multiclass_hinge", 7, 0.06, false);
+  check_against_naive("multiclass_hinge", 7, 0.08, false);
 }
 
 TEST(sample_weights_multiply_the_gradient) {

@@ -1,0 +1,211 @@
+"""Batch kernel classifiers: L-BFGS and functional gradient descent on all samples at once.
+
+Both minimise the objective of POLK's paper, the mean of the loss plus lambda ||f||^2 (half of that
+for the logistic loss), over functions f = sum_m w_m k(d_m, .) with one column of weights a class.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
+from scipy.optimize import minimize
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from bench.baselines.losses import LOSSES, PENALTY, Array, Labels, smoothed_hinge
+
+# Kernels of samples that the others explain to this, relative to the largest k(x, x), are rounding.
+RANK_TOLERANCE = 1e-10
+
+
+class KernelMachine(ClassifierMixin, BaseEstimator):
+    """What the classifiers share: a function on some of the samples, and the largest score wins.
+
+    Attributes
+    ----------
+    points_ : ndarray of shape (model_order_, n_features)
+    weights_ : ndarray of shape (model_order_, n_classes)
+    classes_ : ndarray of shape (n_classes,)
+    model_order_ : int
+        Number of stored points.
+    squared_norm_ : float
+        Of all functions together, in Hilbert norm.
+    """
+
+    kernel: Callable[..., Array]
+
+    @abstractmethod
+    def _learn(self, X: Array, y: Labels) -> tuple[NDArray[np.intp], Array]:
+        """Return which samples are stored, and their weights; `classes_` are known."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> KernelMachine:
+        X = np.asarray(X, dtype=np.float64)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        chosen, self.weights_ = self._learn(X, labels)
+        self.points_ = X[chosen]
+        self.model_order_ = len(chosen)
+        images = np.asarray(self.kernel(self.points_, self.points_)) @ self.weights_
+        self.squared_norm_ = float((self.weights_ * images).sum())
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return the score of each class, also where there are two."""
+        return (
+            np.asarray(self.kernel(np.asarray(X, dtype=np.float64), self.points_)) @ self.weights_
+        )
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        return np.asarray(self.classes_[self.decision_function(X).argmax(axis=1)])
+
+
+def pivoted_cholesky(gram: Array) -> tuple[Array, NDArray[np.intp]]:
+    """Return L with L L' = gram, of as many columns as gram has rank, and the rows it stands on.
+
+    The first rows of `L[pivots]` are lower triangular. The Gram matrix is overwritten.
+    """
+    scale = float(gram.diagonal().max())
+    # LAPACK wants columns; a symmetric matrix has them in its rows.
+    factor, order, rank, _ = dpstrf(gram.T, tol=RANK_TOLERANCE * scale, lower=1, overwrite_a=1)
+    order = order - 1
+    below = np.tril(factor)[:, :rank]
+    unpivoted = np.empty_like(below)
+    unpivoted[order] = below
+    return unpivoted, order[:rank]
+
+
+class KernelLBFGS(KernelMachine):
+    """Batch solution by L-BFGS (SciPy): hinge loss, smoothed, or logistic loss.
+
+    The unknown is b in f = L b on the samples, with L L' the Gram matrix: then ||f||^2 = |b|^2, and
+    the problem is as well conditioned as f itself. L has as many columns as the Gram matrix has
+    numerical rank, so the solution is stored on that many samples; the others' kernels are
+    combinations of theirs.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(X, Y)`` returns a matrix.
+    loss : {"hinge", "logistic"}, default="logistic"
+    regularization : float, default=1e-6
+        lambda.
+    temperature : float, default=0.03
+        How much the hinge loss is smoothed in the end; higher temperatures come before.
+    max_iterations : int, default=1000
+        At each temperature.
+    tolerance : float, default=1e-6
+        Largest entry of the gradient at which to stop.
+
+    Attributes
+    ----------
+    objective_ : float
+        At the end, with the smoothed loss.
+    """
+
+    def __init__(
+        self,
+        kernel: Callable[..., Array],
+        *,
+        loss: str = "logistic",
+        regularization: float = 1e-6,
+        temperature: float = 0.03,
+        max_iterations: int = 1000,
+        tolerance: float = 1e-6,
+    ) -> None:
+        self.kernel = kernel
+        self.loss = loss
+        self.regularization = regularization
+        self.temperature = temperature
+        self.max_iterations = max_iterations
+        self.tolerance = tolerance
+
+    def objective(
+        self, flat: Array, factor: Array, y: Labels, temperature: float
+    ) -> tuple[float, Array]:
+        """Return what is minimised and its gradient, for the coordinates b as one vector."""
+        b = flat.reshape(factor.shape[1], -1)
+        scores = factor @ b
+        if self.loss == "hinge":
+            losses, slopes = smoothed_hinge(scores, y, temperature)
+        else:
+            losses, slopes = LOSSES[self.loss](scores, y)
+        penalty = PENALTY[self.loss] * self.regularization
+        gradient = factor.T @ slopes / len(y) + 2 * penalty * b
+        return float(losses.mean() + penalty * (b**2).sum()), gradient.ravel()
+
+    def _learn(self, X: Array, y: Labels) -> tuple[NDArray[np.intp], Array]:
+        factor, pivots = pivoted_cholesky(np.array(self.kernel(X, X)))
+        b = np.zeros(factor.shape[1] * len(self.classes_))
+        # A little smoothing makes for slow progress unless the start is good.
+        warm = (10 * self.temperature, 3 * self.temperature) if self.loss == "hinge" else ()
+        for temperature in (*warm, self.temperature):
+            found = minimize(
+                self.objective,
+                b,
+                args=(factor, y, temperature),
+                jac=True,
+                method="L-BFGS-B",
+                options={
+                    "maxiter": self.max_iterations,
+                    "maxfun": 2 * self.max_iterations,
+                    "gtol": self.tolerance,
+                    "ftol": 1e-10,
+                },
+            )
+            b = found.x
+        self.objective_ = float(found.fun)
+        square = factor[pivots]
+        weights = solve_triangular(square, b.reshape(len(pivots), -1), lower=True, trans="T")
+        return pivots, weights
+
+
+class FunctionalGradient(KernelMachine):
+    """Functional gradient descent on all samples (FGD): POLK with one mini-batch, uncompressed.
+
+    f <- (1 - 2 c eta lambda) f - (eta / n) sum_i l'(f(x_i), y_i) k(x_i, .), with c = 1 for the
+    hinge loss and 1/2 for the logistic one. Every sample is stored.
+
+    Parameters
+    ----------
+    kernel : callable
+        ``kernel(X, Y)`` returns a matrix.
+    loss : {"hinge", "logistic"}, default="logistic"
+    learning_rate : float, default=1.0
+        The step eta.
+    regularization : float, default=1e-6
+        lambda.
+    iterations : int, default=1000
+    max_samples : int, optional
+        Use only the first so many: the Gram matrix must fit into memory.
+    """
+
+    def __init__(
+        self,
+        kernel: Callable[..., Array],
+        *,
+        loss: str = "logistic",
+        learning_rate: float = 1.0,
+        regularization: float = 1e-6,
+        iterations: int = 1000,
+        max_samples: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.regularization = regularization
+        self.iterations = iterations
+        self.max_samples = max_samples
+
+    def _learn(self, X: Array, y: Labels) -> tuple[NDArray[np.intp], Array]:
+        X, y = X[: self.max_samples], y[: self.max_samples]
+        gram = np.asarray(self.kernel(X, X))
+        weights = np.zeros((len(X), len(self.classes_)))
+        shrink = 1 - 2 * PENALTY[self.loss] * self.learning_rate * self.regularization
+        for _ in range(self.iterations):
+            _, slopes = LOSSES[self.loss](gram @ weights, y)
+            weights = shrink * weights - self.learning_rate / len(X) * slopes
+        return np.arange(len(X)), weights

@@ -1,0 +1,112 @@
+"""Classifiers of scikit-learn, with the interface that comparisons need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+
+Array = NDArray[np.float64]
+
+
+class Libsvm(ClassifierMixin, BaseEstimator):
+    """LIBSVM's C-SVC with a Gaussian kernel: a binary machine for each pair of classes, and a vote.
+
+    It has no score for each class that the multi-class risk could be computed from.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Standard deviation of the kernel.
+    C : float, default=1.0
+        Weight of the losses.
+
+    Attributes
+    ----------
+    model_order_ : int
+        Number of support vectors, those that several pairs share counted once.
+    """
+
+    def __init__(self, bandwidth: float, *, C: float = 1.0) -> None:
+        self.bandwidth = bandwidth
+        self.C = C
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Libsvm:
+        gamma = 1 / (2 * self.bandwidth**2)
+        self._svc = SVC(C=self.C, gamma=gamma, cache_size=1000).fit(X, y)
+        self.classes_ = self._svc.classes_
+        self.model_order_ = len(self._svc.support_)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        return np.asarray(self._svc.predict(X))
+
+
+class NystroemSGD(ClassifierMixin, BaseEstimator):
+    """Nystroem features of a Gaussian kernel, and a linear machine on them by SGD.
+
+    One machine a class against the rest.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Standard deviation of the kernel.
+    points : int
+        How many samples the features are made of, drawn at random.
+    loss : {"hinge", "logistic"}, default="hinge"
+    regularization : float, default=1e-6
+        lambda of lambda ||f||^2, for the logistic loss of half of that.
+    epochs : int, default=20
+    random_state : int, optional
+
+    Attributes
+    ----------
+    model_order_ : int
+        Number of stored points.
+    """
+
+    def __init__(
+        self,
+        bandwidth: float,
+        points: int,
+        *,
+        loss: str = "hinge",
+        regularization: float = 1e-6,
+        epochs: int = 20,
+        random_state: int | None = None,
+    ) -> None:
+        self.bandwidth = bandwidth
+        self.points = points
+        self.loss = loss
+        self.regularization = regularization
+        self.epochs = epochs
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> NystroemSGD:
+        X = np.asarray(X)
+        self.model_order_ = min(self.points, len(X))
+        gamma = 1 / (2 * self.bandwidth**2)
+        # scikit-learn's penalty is alpha / 2 |w|^2.
+        alpha = self.regularization * (2 if self.loss == "hinge" else 1)
+        self._pipeline = make_pipeline(
+            Nystroem(gamma=gamma, n_components=self.model_order_, random_state=self.random_state),
+            SGDClassifier(
+                loss={"hinge": "hinge", "logistic": "log_loss"}[self.loss],
+                alpha=alpha,
+                max_iter=self.epochs,
+                tol=None,
+                average=True,
+                random_state=self.random_state,
+            ),
+        ).fit(X, y)
+        self.classes_ = self._pipeline.classes_
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        return np.asarray(self._pipeline.predict(X))
