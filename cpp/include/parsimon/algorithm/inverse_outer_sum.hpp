@@ -66,22 +66,34 @@ class InverseOuterSum {
 
   template <int count>
   void update_rows(Index first, Vector& product) {
+    double v[count], shrink[count], pull[count];
+    for (int r = 0; r < count; ++r) {
+      v[r] = image_(first + r);
+      shrink[r] = shrink_(first + r);
+      pull[r] = pull_(first + r);
+    }
+    double* const rows = root_.row(first).data();
+    double* const sums = product.data();
+    const Index stride = size();
     // Beyond its diagonal a row stays zero, and so does what it adds to the product.
     const Index end = first + count;
     const auto update = [&](Index start, auto width) {
       using Chunk = Eigen::Array<double, decltype(width)::value, 1>;
-      Eigen::Map<Chunk> sum(product.data() + start);
+      Eigen::Map<Chunk> sum(sums + start);
       Chunk so_far = sum;
       for (int r = 0; r < count; ++r) {
-        Eigen::Map<Chunk> entries(&root_(first + r, start));
+        Eigen::Map<Chunk> entries(rows + r * stride + start);
         const Chunk old = entries;
-        entries = shrink_(first + r) * old - pull_(first + r) * so_far;
-        so_far += image_(first + r) * old;
+        entries = shrink[r] * old - pull[r] * so_far;
+        so_far += v[r] * old;
       }
       sum = so_far;
     };
     Index i = 0;
     for (; i + kChunk <= end; i += kChunk) update(i, std::integral_constant<int, kChunk>());
+    for (; i + kChunk / 2 <= end; i += kChunk / 2) {
+      update(i, std::integral_constant<int, kChunk / 2>());
+    }
     for (; i < end; ++i) update(i, std::integral_constant<int, 1>());
   }
 

@@ -20,9 +20,17 @@ void dot_rows(const double* rows, Index stride, const double* x, Index size, dou
       sums[r] += Eigen::Map<const Chunk>(rows + r * stride + i) * part;
     }
   }
-  for (int r = 0; r < count; ++r) {
-    out[r] = sums[r].sum();
-    for (Index k = i; k < size; ++k) out[r] += rows[r * stride + k] * x[k];
+  for (int r = 0; r < count; ++r) out[r] = sums[r].sum();
+  using Half = Eigen::Array<double, width / 2, 1>;
+  if (i + width / 2 <= size) {
+    const Half part = Eigen::Map<const Half>(x + i);
+    for (int r = 0; r < count; ++r) {
+      out[r] += (Eigen::Map<const Half>(rows + r * stride + i) * part).sum();
+    }
+    i += width / 2;
+  }
+  for (; i < size; ++i) {
+    for (int r = 0; r < count; ++r) out[r] += rows[r * stride + i] * x[i];
   }
 }
 
