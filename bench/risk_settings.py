@@ -59,7 +59,10 @@ class Method:
     reference: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def make(self, **given: Any) -> Any:
-        return getattr(parsimon, self.estimator)(**{**SETTINGS, **self.settings, **given})
+        estimator = getattr(parsimon, self.estimator)
+        # Not every estimator has all of the common settings: BSGD never refits.
+        common = {k: v for k, v in SETTINGS.items() if k in estimator._get_param_names()}
+        return estimator(**{**common, **self.settings, **given})
 
     @property
     def margins(self) -> tuple[float, float] | None:
