@@ -59,7 +59,10 @@ class Method:
     reference: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def make(self, **given: Any) -> Any:
-        return getattr(parsimon, self.estimator)(**{**SETTINGS, **self.settings, **given})
+        settings = {**SETTINGS, **self.settings, **given}
+        if self.estimator == "BSGDRegressor":
+            del settings["refit"]  # it never does
+        return getattr(parsimon, self.estimator)(**settings)
 
     @property
     def margins(self) -> tuple[float, float] | None:
