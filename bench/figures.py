@@ -64,7 +64,7 @@ def draw_panels(path: Path, panels: Sequence[Panel]) -> None:
         [handles[name] for name in names],
         names,
         loc="outside lower center",
-        ncols=min(4, len(names)),
+        ncols=min(4, 2 * len(panels), len(names)),
         frameon=False,
     )
     save(sheet, path)

@@ -20,8 +20,8 @@ from scipy import linalg, optimize
 
 from bench import machine, report
 from bench.cli import positive_int
-from bench.papers.slkl import DIGIT, SPARSITY, load_data
-from parsimon import _core, datasets, kernels
+from bench.slkl_settings import DIGIT, DIGIT_WIDTH, SPARSITY, load_data
+from parsimon import _core, kernels
 
 Array = NDArray[np.float64]
 
@@ -100,12 +100,12 @@ def measure(name: str, columns: int, samples: int | None, repeat: int) -> dict[s
 def draw(name: str, samples: int | None) -> tuple[Array, Array, float]:
     """Return samples, targets and the width of the paper's kernel."""
     if name == "abalone":
-        X, y = load_data(datasets.load_abalone, standardize=True, return_X_y=True)
+        X, y = load_data("abalone", standardize=True, return_X_y=True)
         order = np.random.RandomState(0).permutation(len(X))[: samples or 3000]
         return np.ascontiguousarray(X[order]), y[order], float(np.sqrt(2.5))
-    X, labels = load_data(datasets.load_usps, pixel_range=None, return_X_y=True)
+    X, labels = load_data("usps", pixel_range=None, return_X_y=True)
     part = slice(samples)
-    return np.ascontiguousarray(X[part]), np.where(labels[part] == DIGIT, 1.0, -1.0), 8.0
+    return np.ascontiguousarray(X[part]), np.where(labels[part] == DIGIT, 1.0, -1.0), DIGIT_WIDTH
 
 
 class Problem:

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
-from scipy.signal import fftconvolve
 
 import parsimon
 
@@ -29,7 +27,7 @@ def _bench(monkeypatch):
 
 @pytest.fixture(name="data")
 def _data(bench, monkeypatch, tmp_path):
-    """Stand-ins for all data sets: a few digits, textures, shots, crimes and distances."""
+    """Stand-ins for all data sets: a few digits, textures, shots, crimes, distances, tables."""
     random = np.random.default_rng(0)
     images = random.integers(0, 255, size=(13, 60, 60), dtype=np.uint8)
     images[:, :, ::3] //= np.arange(1, 14, dtype=np.uint8)[:, None, None]
@@ -38,7 +36,7 @@ def _data(bench, monkeypatch, tmp_path):
     np.savez(folder / "brodatz13.npz", images=images)
     monkeypatch.setenv("PARSIMON_DATA", str(folder))
 
-    def digits(*, subset, return_X_y):
+    def digits(*, subset, **_):
         y = np.arange(150 if subset == "train" else 60) % 10
         return random.random((len(y), 20)) + np.eye(20)[y], y
 
@@ -51,8 +49,16 @@ def _data(bench, monkeypatch, tmp_path):
             )
         )
 
+    def table(samples):
+        X = random.normal(size=(samples, 10))
+        return lambda **_: (X, 20 + X.sum(axis=1))
+
     datasets = bench("tasks").datasets
-    monkeypatch.setattr(datasets, "load_mnist", digits)
+    for name in ("load_mnist", "load_usps"):
+        monkeypatch.setattr(datasets, name, digits)
+    monkeypatch.setattr(bench("hog"), "features", np.asarray)  # these digits are no 28 x 28 pixels
+    monkeypatch.setattr(datasets, "load_boston", table(400))
+    monkeypatch.setattr(datasets, "load_abalone", table(3050))
     monkeypatch.setattr(datasets, "load_curry_shots", points(1))
     monkeypatch.setattr(datasets, "load_chicago_crimes", points(2))
     line = np.linspace(390, 720, 40)[:, None]
@@ -65,8 +71,9 @@ def _absent(bench, data, monkeypatch, tmp_path):
     def missing(**_):
         raise FileNotFoundError("It is not here.")
 
-    for name in ("load_mnist", "load_curry_shots", "load_chicago_crimes", "load_lidar"):
-        monkeypatch.setattr(data, name, missing)
+    for name in vars(data):
+        if name.startswith("load_"):
+            monkeypatch.setattr(data, name, missing)
     monkeypatch.setenv("PARSIMON_DATA", str(tmp_path))
 
 
@@ -88,6 +95,8 @@ def _tiny(bench, monkeypatch):
     monkeypatch.setattr(colk, "QUICK_SAMPLES", 200)
     monkeypatch.setattr(colk, "TEST_SAMPLES", 500)
     monkeypatch.setattr(bench("risk"), "LIDAR_EPOCHS", 2)
+    monkeypatch.setattr(bench("papers.slkl"), "QUICK_MNIST", {"samples": 130, "columns": 40})
+    monkeypatch.setattr(bench("papers.slkl_figures"), "QUICK_EPOCHS", 3)
 
 
 @pytest.fixture(name="run")
@@ -188,10 +197,51 @@ def test_spppot_fills_every_row(bench, run, tmp_path, capsys):
     ]
 
 
+@pytest.mark.usefixtures("data", "tiny")
+def test_slkl_fills_every_row(bench, run, tmp_path, capsys):
+    assert run("slkl") == 0
+    assert "[around 2]" in capsys.readouterr().out
+    settings = bench("slkl_settings")
+    printed = {f"table2-{task.name}": task.printed for task in settings.TASKS}
+    printed["table3"] = settings.PRINTED_DIGITS
+    for name, figures in printed.items():
+        rows = read(tmp_path / f"out/slkl-{name}.csv")
+        assert {row["method"] for row in rows} >= {*figures, "SLKL, y centred", "m0, y centred"}
+        for method, cell in (row.values() for row in rows):
+            assert float(cell.split()[0].replace(",", "")) >= 0
+            assert cell.endswith(f" [{figures[method][0]}]" if method in figures else ")")
+    (row,) = read(tmp_path / "out/slkl-mnist.csv")
+    assert 0 <= float(row["error %"].split()[0]) <= 100
+    assert 0 < int(row["columns in all"]) <= 40
+    pytest.importorskip("matplotlib")
+    expected = [f"slkl-figure{number}.png" for number in (1, 2, 3)]
+    assert figures_in(tmp_path / "out", "slkl") == expected
+
+
+PAPERS = [
+    pytest.param("polk", marks=pytest.mark.slow),
+    "colk",
+    pytest.param("spppot", marks=pytest.mark.slow),
+    "slkl",
+]
+
+
+@pytest.mark.usefixtures("data", "tiny")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_paper_is_not_run_twice(bench, run, paper, monkeypatch, capsys):
+    assert run(paper) == 0
+    first = capsys.readouterr().out
+    store = bench("experiments").Store
+    monkeypatch.setattr(store, "keep", lambda _, run, __: pytest.fail(f"{run} was run again"))
+    assert run(paper) == 0
+    assert capsys.readouterr().out == first
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("absent", "tiny")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("paper", ["polk", "colk", "spppot"])
+@pytest.mark.parametrize("paper", ["polk", "colk", "spppot", "slkl"])
 def test_data_that_are_not_here_are_left_out_with_a_sentence(run, paper, capsys):
     assert run(paper) == 0
     out = capsys.readouterr().out
@@ -199,6 +249,7 @@ def test_data_that_are_not_here_are_left_out_with_a_sentence(run, paper, capsys)
         "polk": ["The task mnist cannot be run.", "The task brodatz cannot be run."],
         "colk": ["LIDAR"],
         "spppot": ["Curry's shots", "Chicago's crimes", "The task mnist cannot be run."],
+        "slkl": [f"The data set {name} is" for name in ("boston", "abalone", "usps", "mnist")],
     }
     for what in absent[paper]:
         assert f"Left out: {what}" in out
@@ -322,105 +373,3 @@ def test_numbers_are_written_with_what_they_vary_by(bench):
     assert experiments.significant(0) == "0"
     assert experiments.span([3, 1]) == "1 to 3"
     assert experiments.span([1200, 1200]) == "1,200"
-
-
-# -- how classifiers are trained and measured ------------------------------------------------------
-
-
-def test_looking_at_a_stream_does_not_change_it(bench):
-    classification, tasks = bench("classification"), bench("tasks")
-    task = tasks.multidist(500, 0)
-    task = replace(task, X_test=task.X_test[:100], y_test=task.y_test[:100])
-    method = classification.Method("POLK", "polk", "hinge", {"parsimony": 0.01}, epochs=2)
-    found = classification.train(task, method, 3)
-    stream = np.concatenate([block for _, block in classification.blocks(500, 2, 3)])
-    assert sorted(stream[:500]) == sorted(stream[500:]) == list(range(500))
-    model = method.make(task, 3).partial_fit(task.X[stream], task.y[stream], classes=range(5))
-    assert found["model_order"] == model.model_order_
-    error = 100 * (1 - model.score(task.X_test, task.y_test))
-    assert_allclose(found["path"]["error"][-1], error)
-    assert found["path"]["samples"][-1] == 1000
-    assert_allclose(found["error"], np.mean(found["path"]["error"][-5:]))
-
-
-@pytest.mark.parametrize("loss", ["hinge", "logistic"])
-def test_risk_is_loss_and_norm(bench, loss):
-    classification, tasks = bench("classification"), bench("tasks")
-    task = tasks.multidist(200, 0)
-    method = classification.Method("FGD", "fgd", loss, {"iterations": 5, "regularization": 0.3})
-    model = method.make(task, 0).fit(task.X, task.y)
-    scores = task.kernel(task.X, task.X) @ model.weights_
-    own = scores[np.arange(200), task.y]
-    if loss == "hinge":
-        scores[np.arange(200), task.y] = -np.inf
-        losses = np.maximum(0, 1 + scores.max(axis=1) - own)
-    else:
-        losses = np.log(np.exp(scores).sum(axis=1)) - own
-    norm = np.trace(model.weights_.T @ task.kernel(task.X, task.X) @ model.weights_)
-    expected = losses.mean() + 0.3 * norm * (1 if loss == "hinge" else 0.5)
-    assert_allclose(classification.risk(model, method, task.X, task.y), expected)
-
-
-def test_risk_of_parsimons_own_is_that_of_its_expansion(bench):
-    classification, tasks = bench("classification"), bench("tasks")
-    task = tasks.multidist(200, 0)
-    method = classification.Method("POLK", "polk", "logistic", {"regularization": 0.1})
-    model = method.make(task, 0).fit(task.X, task.y)
-    likelihood = -np.log(model.predict_proba(task.X)[np.arange(200), task.y]).mean()
-    expected = likelihood + 0.05 * model.expansion_.norm() ** 2
-    assert_allclose(classification.risk(model, method, task.X, task.y), expected)
-
-
-# -- textons ---------------------------------------------------------------------------------------
-
-
-def test_filter_bank(bench):
-    bank = bench("textons").filter_bank()
-    assert bank.shape == (48, 49, 49)
-    assert_allclose(np.abs(bank).sum(axis=(1, 2)), 1)
-    assert_allclose(bank[:44].sum(axis=(1, 2)), 0, atol=1e-12)
-    assert (bank[44:] > 0).all()
-    # Edges are odd, bars and blobs even.
-    for index in (*range(6), *range(12, 18), *range(24, 30)):
-        assert_allclose(bank[index, ::-1, ::-1], -bank[index], atol=1e-12)
-    for index in (*range(6, 12), *range(36, 48)):
-        assert_allclose(bank[index, ::-1, ::-1], bank[index], atol=1e-12)
-
-
-def test_responses_are_convolutions(bench):
-    textons = bench("textons")
-    image = np.random.default_rng(0).integers(0, 255, size=(70, 60), dtype=np.uint8)
-    bank = textons.filter_bank()
-    found = textons.responses(image, bank).reshape(70, 60, 48)
-    picture = (image - image.mean()) / image.std()
-    for index in (0, 20, 40, 47):
-        expected = fftconvolve(picture, bank[index], mode="same")
-        # away from the edges, which are mirrored
-        assert_allclose(found[24:-24, 24:-24, index], expected[24:-24, 24:-24], atol=1e-5)
-
-
-def test_textons_tell_textures_apart(bench, tmp_path, monkeypatch):
-    textons = bench("textons")
-    random = np.random.default_rng(0)
-    stripes = np.tile(np.arange(80) % 8 < 4, (80, 1)) * 150
-    images = (np.array([stripes, stripes.T]) + random.integers(0, 50, size=(2, 80, 80))).astype(
-        np.uint8
-    )
-    settings = textons.Settings(textons=16, patch=12, pixels=4000)
-    maps = textons.cached_maps(images, settings, tmp_path)
-    X, y = textons.draw_patches(maps, 200, settings, 0)
-    assert X.shape == (200, 16)
-    assert_allclose(X.sum(axis=1), 1)
-    one, other = X[y == 0].mean(axis=0), X[y == 1].mean(axis=0)
-    assert np.abs(one - other).sum() > 1  # 2 would be no texton in common
-    monkeypatch.setattr(textons, "texton_maps", lambda *_: pytest.fail("found again"))
-    assert (textons.cached_maps(images, settings, tmp_path) == maps).all()
-
-
-def test_a_patch_is_counted_by_hand(bench):
-    textons = bench("textons")
-    maps = np.arange(2 * 6 * 6, dtype=np.uint16).reshape(2, 6, 6) % 5
-    settings = textons.Settings(textons=5, patch=6)
-    X, y = textons.draw_patches(maps, 10, settings, 1)
-    for row, label in zip(X, y, strict=True):
-        assert_allclose(row, np.bincount(maps[label].ravel(), minlength=5) / 36)

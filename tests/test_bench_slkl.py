@@ -7,13 +7,15 @@ import pytest
 from bench import hog
 from bench.baselines import regression
 from bench.cli import main
-from bench.papers import slkl
+from bench.experiments import Run, Store
+from bench.papers import slkl, slkl_figures
 from bench.slkl_speed import Problem, lbfgs, ours
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
-from parsimon import _core, datasets, kernels
+from parsimon import SLKLRegressor, _core, datasets, kernels
 
 X, Y = datasets.make_sinc(120, random_state=0)
 AT = datasets.make_sinc(30, random_state=1)[0]
@@ -100,11 +102,50 @@ def test_speed_command(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("real_data")
-def test_tables_show_printed_figures_beside_ours(capsys):
+def test_tables_show_printed_figures_beside_ours(tmp_path):
     task = next(task for task in slkl.TASKS if task.name == "boston")
-    rows = slkl.table_two(task, 2, quick=True)
-    shown = capsys.readouterr().out
-    assert "[20.17]" in shown
-    assert "[108]" in shown
-    assert set(rows) >= {"KRRn", "KRRM", "Unif", "Nyst", "SLKL", "m0"}
-    assert all(len(values[128]) == 2 for values in rows.values())
+    table = slkl.table_two(task, Store(tmp_path), 2, quick=True)
+    assert table.header == ("method", "M = 128")
+    rows = dict(table.rows)
+    assert rows["SLKL"].endswith(" [20.17]")
+    assert rows["m0"].endswith(" [108]")
+    # Learned weights are better than equal ones, and centring helps.
+    error = {name: float(cell.split()[0]) for name, cell in rows.items()}
+    assert error["SLKL, y centred"] < error["SLKL"] < error["Unif"]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_figure_that_no_run_has_is_a_dash():
+    results = [{"A": [1.0, None]}, {"A": [3.0, None]}]
+    table = slkl.table("Title", (1, 2), results, {"A": ("5", "6")})
+    assert table.rows == [["A", "2.00 (1.0) [5]", "- [6]"]]
+    assert slkl.table("Title", (1, 2), results, {}).rows == [["A", "2.00 (1.0)", "-"]]
+
+
+class TestFigures:
+    @pytest.mark.parametrize("step", ["newton", "exact"])
+    def test_epochs_are_those_of_one_long_training(self, step):
+        """m0 after k epochs is read off a training of k: it must be the beginning of a longer."""
+        settings = {"selection": "uniform", "step": step, "tol": 0.0, "random_state": 3}
+        model = SLKLRegressor(kernel=kernels.Gaussian(1.0), n_columns=60, **settings)
+        with pytest.warns(ConvergenceWarning):
+            long = model.set_params(max_iter=12).fit(X, Y).objective_
+        for epochs in (1, 5, 11):
+            with pytest.warns(ConvergenceWarning):
+                model.set_params(max_iter=epochs).fit(X, Y)
+            assert_allclose(model.objective_, long[: epochs + 1], rtol=1e-12)
+
+    def test_the_objective_comes_down_to_its_minimum(self):
+        run = Run("sinc epochs", "exact steps", 0, settings={"epochs": 6})
+        found = slkl_figures.watch(run, "exact")
+        assert found["looks"] == list(range(7))
+        assert len(found["objective"]) == len(found["m0"]) == 7
+        assert (np.diff(found["objective"]) < 0).all()
+        assert found["minimum"] < found["objective"][-1] < 1.01 * found["minimum"]
+        assert found["m0 at the minimum"] < found["m0"][-1] < 1000
+
+    def test_fewer_columns_are_used_the_higher_their_price(self):
+        found = slkl_figures.count_used(Run("sinc columns", "SLKL", 0), (100, 300))
+        used = np.array(list(found.values()))
+        assert used.shape == (len(slkl_figures.PRICES), 2)
+        assert (np.diff(used, axis=0) < 0).all()

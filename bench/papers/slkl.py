@@ -1,193 +1,111 @@
-"""Stochastic low-rank kernel learning (ICML 2011): Tables 2 and 3, and MNIST.
+"""Stochastic low-rank kernel learning (ICML 2011): Tables 2 and 3, MNIST, Figures 1 to 3.
 
-lambda = 1, nu = 0.01, Gaussian kernels of the printed widths, columns drawn anew in every run. The
-data are drawn or split anew as well, where the paper has one split. Printed figures stand in
-[brackets].
+Figures 1 and 3 are of the paper's own selection of columns, the rest is at the minimum.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bench import hog, machine, report
+from bench import hog, machine
 from bench.baselines import regression
 from bench.cli import MissingDataError
-from parsimon import SLKLClassifier, SLKLRegressor, datasets, kernels
-from parsimon._progress import progress
-
-Array = NDArray[np.float64]
-Data = tuple[Array, Array, Array, Array]
-
-RUNS = 20
-SPARSITY = 0.01
-# The paper stops at 1e-4, where the number of columns has not settled.
-TOLERANCE = 1e-5
-
-
-@dataclass(frozen=True)
-class Task:
-    """A data set of Table 2: how to draw it, its width, the M of each column."""
-
-    name: str
-    draw: Callable[[np.random.RandomState], Data]
-    variance: float  # sigma^2
-    columns: tuple[int, ...]
-    printed: Mapping[str, Sequence[str]]
-
-    @property
-    def width(self) -> float:
-        return float(np.sqrt(self.variance))
-
-
-def _sinc(random: np.random.RandomState) -> Data:
-    X, y = datasets.make_sinc(2000, random_state=random)
-    return X[:1000], y[:1000], X[1000:], y[1000:]
-
-
-def _table(load: Callable[..., Any], train: int) -> Callable[[np.random.RandomState], Data]:
-    def draw(random: np.random.RandomState) -> Data:
-        X, y = load_data(load, standardize=True, return_X_y=True)
-        order = random.permutation(len(X))
-        return X[order[:train]], y[order[:train]], X[order[train:]], y[order[train:]]
-
-    return draw
-
-
-def load_data(load: Callable[..., Any], **options: Any) -> Any:
-    try:
-        return load(**options)
-    except OSError as error:
-        raise MissingDataError(
-            f"{load.__name__} finds no data: set PARSIMON_DATA to a folder that has them, or allow "
-            f"a download from OpenML. ({error})"
-        ) from error
-
-
-TASKS = (
-    Task(
-        "sinc",
-        _sinc,
-        1.0,
-        (256, 512, 1000),
-        {
-            "KRRn": ("0.009",) * 3,
-            "KRRM": ("0.0146", "0.0124", "0.0099"),
-            "Unif": ("0.0124", "0.0124", "0.0124"),
-            "SLKL": ("0.0106", "0.0103", "0.0104"),
-            "m0": ("83", "108", "139"),
-        },
-    ),
-    Task(
-        "boston",
-        _table(datasets.load_boston, 350),
-        3.25,
-        (128, 256, 350),
-        {
-            "KRRn": ("10.17",) * 3,
-            "KRRM": ("33.27", "16.89", "10.17"),
-            "Unif": ("149.7", "147.84", "147.72"),
-            "SLKL": ("20.17", "13.1", "11.43"),
-            "m0": ("108", "161", "184"),
-        },
-    ),
-    Task(
-        "abalone",
-        _table(datasets.load_abalone, 3000),
-        2.5,
-        (512, 1024, 3000),
-        {
-            "KRRn": ("6.91",) * 3,
-            "KRRM": ("6.14", "5.51", "5.25"),
-            "Unif": ("10.04", "9.96", "9.99"),
-            "SLKL": ("5.04", "4.94", "4.95"),
-            "m0": ("159", "191", "253"),
-        },
-    ),
+from bench.experiments import Result, Run, Store, Table, mean_and_sd, significant, span, times
+from bench.papers import slkl_figures
+from bench.slkl_settings import (
+    DIGIT,
+    DIGIT_WIDTH,
+    DIGITS,
+    MNIST_COLUMNS,
+    MNIST_TOLERANCE,
+    MNIST_VARIANCE,
+    PRINTED_DIGITS,
+    QUICK_MNIST,
+    QUICK_RUNS,
+    RUNS,
+    SETTINGS,
+    TASKS,
+    Array,
+    Data,
+    Task,
+    load_data,
+    make,
 )
+from parsimon import SLKLClassifier, SLKLRegressor
 
-DIGITS = (64, 256, 1024)
-PRINTED_DIGITS = {
-    "Nyst": ("101.3", "34.5", "35.9"),
-    "SLKL": ("76.3", "47.6", "41.5"),
-    "m0": ("61", "210", "515"),
-}
-# The digit that Table 3 tells from the others.
-DIGIT = 4
-MNIST_COLUMNS, MNIST_VARIANCE = 1000, 4.0
+# Endings of the rows of SLKL.
+CENTERING = {"": False, ", y centred": True}
 
 
 def run(options: argparse.Namespace) -> int:
-    runs = options.runs or (2 if options.quick else RUNS)
-    results: dict[str, Any] = {}
-    for task in TASKS:
-        results[task.name] = table_two(task, runs, quick=options.quick)
-    results["usps"] = table_three(runs, quick=options.quick)
-    results["mnist"] = mnist(quick=options.quick)
-    if options.out is not None:
-        options.out.mkdir(parents=True, exist_ok=True)
-        content = {"runs": runs, "results": results, **machine.environment()}
-        report.write_json(options.out / "slkl.json", content)
+    store = Store(options.out / "runs")
+    runs = options.runs or (QUICK_RUNS if options.quick else RUNS)
+    tables: dict[str, Callable[..., Table]] = {
+        **{f"table2-{task.name}": partial(table_two, task) for task in TASKS},
+        "table3": table_three,
+        "mnist": mnist,
+    }
+    for name, table in tables.items():
+        try:
+            found = table(store, runs, quick=options.quick)
+        except MissingDataError as error:
+            print(f"Left out: {error}")
+            continue
+        found.publish(options.out / f"slkl-{name}.csv")
+    slkl_figures.draw(options.out, store, runs, quick=options.quick)
     return 0
 
 
-# -- Table 2 -------------------------------------------------------------------------------------
+# -- Table 2 ---------------------------------------------------------------------------------------
 
 
-def table_two(task: Task, runs: int, *, quick: bool) -> dict[str, Any]:
-    """Print and return the figures of one data set, {row: {M: values}}."""
+def table_two(task: Task, store: Store, runs: int, *, quick: bool) -> Table:
     columns = task.columns[:1] if quick else task.columns
-    rows: dict[str, dict[int, list[float]]] = {}
-    with progress(runs, description=task.name) as bar:
-        for seed in range(runs):
-            random = np.random.RandomState(seed)
-            data = task.draw(random)
-            full = full_error(task, data)
-            for count in columns:
-                for name, value in {"KRRn": full, **one_run(task, data, count, random)}.items():
-                    rows.setdefault(name, {}).setdefault(count, []).append(value)
-            bar.update(1)
-    title = f"Table 2, {task.name}: mean squared error on test data, {runs} runs"
-    show(title, columns, rows, task.printed)
-    return rows
+    settings = {**SETTINGS, "columns": columns, "variance": task.variance}
+    plan = [(Run(task.name, "SLKL", seed, settings=settings), task) for seed in range(runs)]
+    results = store.results(plan, train_all, f"SLKL, {task.name}")
+    return table(f"Table 2, {task.name}: mean squared error", columns, results, task.printed)
 
 
-def full_error(task: Task, data: Data) -> float:
+def train_all(run: Run, task: Task) -> Result:
+    """Return the figures of all methods, for each number of columns."""
+    random = np.random.RandomState(run.seed)
+    data = task.draw(random)
     X, y, X_test, y_test = data
-    return mean_square(regression.kernel_ridge(X, y, X_test, task.width) - y_test)
+    full = mean_square(regression.kernel_ridge(X, y, X_test, task.width) - y_test)
+    return by_row(
+        {"KRRn": full, **one_run(task, data, count, random)} for count in run.settings["columns"]
+    )
 
 
-def one_run(task: Task, data: Data, count: int, random: np.random.RandomState) -> dict[str, float]:
+def one_run(task: Task, data: Data, count: int, random: np.random.RandomState) -> dict[str, Any]:
     """Return the errors of all methods with so many columns, and the numbers that SLKL uses."""
     X, y, X_test, y_test = data
     points = random.choice(len(X), count, replace=False)
-    methods = {
-        "KRRM": lambda: regression.kernel_ridge(X[points], y[points], X_test, task.width),
-        "Unif": lambda: regression.uniform(X, y, X_test, task.width, X[points]),
+    low_rank = (X, y, X_test, task.width, X[points])
+    predictions = {
+        "KRRM": regression.kernel_ridge(X[points], y[points], X_test, task.width),
+        "Unif": regression.uniform(*low_rank),
+        # With all points it is KRRn.
+        "Nyst": regression.nystroem(*low_rank) if count < len(X) else None,
     }
-    if count < len(X):  # otherwise it is KRRn
-        methods["Nyst"] = lambda: regression.nystroem(X, y, X_test, task.width, X[points])
-    found = {name: mean_square(predict() - y_test) for name, predict in methods.items()}
-    for suffix, center in (("", False), (", y centred", True)):
-        model = SLKLRegressor(
-            kernel=kernels.Gaussian(task.width),
-            n_columns=count,
-            sparsity=SPARSITY,
-            center=center,
-            tol=TOLERANCE,
-            random_state=random,
-        ).fit(X, y)
+    found = {
+        name: None if predicted is None else mean_square(predicted - y_test)
+        for name, predicted in predictions.items()
+    }
+    for ending, center in CENTERING.items():
+        model = make(SLKLRegressor, task.width, count, random, center=center).fit(X, y)
         predicted = model.predict(X_test)
-        found[f"SLKL{suffix}"] = mean_square(predicted - y_test)
-        found[f"m0{suffix}"] = float(len(model.support_))
+        found[f"SLKL{ending}"] = mean_square(predicted - y_test)
+        found[f"m0{ending}"] = len(model.support_)
         if task.name == "sinc":
             clean = np.sinc(np.linalg.norm(X_test, axis=1) / np.pi)
-            found[f"SLKL{suffix}, clean targets"] = mean_square(predicted - clean)
+            found[f"SLKL{ending}, clean targets"] = mean_square(predicted - clean)
     return found
 
 
@@ -195,70 +113,93 @@ def mean_square(values: Array) -> float:
     return float(np.mean(values**2))
 
 
-# -- digits --------------------------------------------------------------------------------------
+# -- digits ----------------------------------------------------------------------------------------
 
 
-def table_three(runs: int, *, quick: bool) -> dict[str, Any]:
-    """USPS, 4 against the rest: errors on 2,007 test digits."""
-    train = load_data(datasets.load_usps, subset="train", pixel_range=None, return_X_y=True)
-    test = load_data(datasets.load_usps, subset="test", pixel_range=None, return_X_y=True)
-    X, X_test = train[0], test[0]
-    y, y_test = (np.where(labels == DIGIT, 1.0, -1.0) for labels in (train[1], test[1]))
+def table_three(store: Store, runs: int, *, quick: bool) -> Table:
+    """USPS, one digit against the rest."""
     columns = DIGITS[:1] if quick else DIGITS
-    rows: dict[str, dict[int, list[float]]] = {}
+    settings = {**SETTINGS, "columns": columns, "width": DIGIT_WIDTH}
+    plan = [(Run("usps", "SLKL", k, {"digit": DIGIT}, settings), None) for k in range(runs)]
 
-    def keep(name: str, count: int, value: float) -> None:
-        rows.setdefault(name, {}).setdefault(count, []).append(value)
+    @lru_cache(maxsize=1)
+    def data() -> Data:
+        (X, labels), (X_test, labels_test) = (
+            load_data("usps", subset=subset, pixel_range=None, return_X_y=True)
+            for subset in ("train", "test")
+        )
+        y, y_test = (np.where(each == DIGIT, 1.0, -1.0) for each in (labels, labels_test))
+        return X, y, X_test, y_test
 
-    with progress(runs, description="USPS") as bar:
-        for seed in range(runs):
-            random = np.random.RandomState(seed)
-            for count in columns:
-                chosen = random.choice(len(X), count, replace=False)
-                predicted = regression.nystroem(X, y, X_test, 8.0, X[chosen])
-                keep("Nyst", count, float(np.sum((predicted > 0) != (y_test > 0))))
-                for suffix, center in (("", False), (", y centred", True)):
-                    model = SLKLClassifier(
-                        kernel=kernels.Gaussian(8.0),
-                        n_columns=count,
-                        sparsity=SPARSITY,
-                        center=center,
-                        tol=TOLERANCE,
-                        random_state=random,
-                    ).fit(X, y)
-                    keep(f"SLKL{suffix}", count, float(np.sum(model.predict(X_test) != y_test)))
-                    keep(f"m0{suffix}", count, float(len(model.support_)))
-            bar.update(1)
-    title = f"Table 3, USPS, {DIGIT} against the rest: errors of 2,007, {runs} runs"
-    show(title, columns, rows, PRINTED_DIGITS)
-    return rows
+    def train(run: Run, _: None) -> Result:
+        random = np.random.RandomState(run.seed)
+        return by_row(count_errors(data(), count, random) for count in columns)
+
+    results = store.results(plan, train, "SLKL, USPS")
+    title = f"Table 3, USPS, {DIGIT} against the rest: errors on test data"
+    return table(title, columns, results, PRINTED_DIGITS)
 
 
-def mnist(*, quick: bool) -> dict[str, float]:
-    """MNIST on histograms of gradients, one against all: the error in percent."""
-    train = load_data(datasets.load_mnist, subset="train", dtype=np.float32, return_X_y=True)
-    test = load_data(datasets.load_mnist, subset="test", dtype=np.float32, return_X_y=True)
-    many, few = (2000, 1000) if quick else (len(train[0]), len(test[0]))
-    X, X_test = hog.features(train[0][:many]), hog.features(test[0][:few])
+def count_errors(data: Data, count: int, random: np.random.RandomState) -> dict[str, int]:
+    """Return the errors with so many columns, and the numbers that SLKL uses."""
+    X, y, X_test, y_test = data
+    points = random.choice(len(X), count, replace=False)
+    predicted = regression.nystroem(X, y, X_test, DIGIT_WIDTH, X[points])
+    found = {"Nyst": int(np.sum((predicted > 0) != (y_test > 0)))}
+    for ending, center in CENTERING.items():
+        model = make(SLKLClassifier, DIGIT_WIDTH, count, random, center=center).fit(X, y)
+        found[f"SLKL{ending}"] = int(np.sum(model.predict(X_test) != y_test))
+        found[f"m0{ending}"] = len(model.support_)
+    return found
+
+
+def mnist(store: Store, runs: int, *, quick: bool) -> Table:
+    """MNIST on histograms of gradients, one against all; one run, whatever `runs` says."""
+    size: Mapping[str, int] = QUICK_MNIST if quick else {"columns": MNIST_COLUMNS}
+    settings = {**SETTINGS, "tol": MNIST_TOLERANCE, "variance": MNIST_VARIANCE}
+    plan = [(Run("mnist of gradients", "SLKL", 0, size, settings), None)]
+    (found,) = store.results(plan, train_mnist, "SLKL, MNIST")
+    return Table(
+        f"MNIST, {found['features']:,} histograms of gradients, {found['samples']:,} samples, "
+        f"{found['columns']:,} columns, one against all: one run, the paper's figure in [brackets]",
+        ("method", "error %", "columns a class", "columns in all", "seconds", "CPU s"),
+        [
+            [
+                "SLKL",
+                f"{found['error']:.2f} [around 2]",
+                span(found["columns_by_class"]),
+                f"{found['model_order']:,}",
+                significant(found["seconds"], 2),
+                significant(found["cpu_seconds"], 2),
+            ]
+        ],
+    )
+
+
+def train_mnist(run: Run, _: None) -> Result:
+    X, y = gradients("train", run.data.get("samples"))
+    X_test, y_test = gradients("test", run.data.get("test_samples"))
     # The paper does not say how its features are scaled: so that the width is a typical distance.
     scale = np.sqrt(MNIST_VARIANCE / np.median(_squared_distances(X[:1000])))
-    model = SLKLClassifier(
-        kernel=kernels.Gaussian(float(np.sqrt(MNIST_VARIANCE))),
-        n_columns=200 if quick else MNIST_COLUMNS,
-        sparsity=SPARSITY,
-        tol=1e-4,
-        random_state=0,
-    )
+    width = float(np.sqrt(MNIST_VARIANCE))
+    model = make(SLKLClassifier, width, run.data["columns"], run.seed, tol=run.settings["tol"])
     with machine.Stopwatch() as watch:
-        model.fit(scale * X, train[1][:many])
-    error = 100 * (1 - model.score(scale * X_test, test[1][:few]))
-    used = (model.mu_ > 0).sum(axis=0)
-    print(
-        f"\nMNIST, {X.shape[1]} features of gradients, {len(X):,} samples, {len(model.columns_):,} "
-        f"columns, one against all: error {error:.2f} % [around 2 %], {used.min()} to {used.max()} "
-        f"columns a class, {model.model_order_} in all, {watch.elapsed.wall:.0f} s."
-    )
-    return {"error": error, "seconds": watch.elapsed.wall, "model_order": model.model_order_}
+        model.fit(scale * X, y)
+    return {
+        "error": 100 * (1 - model.score(scale * X_test, y_test)),
+        "samples": len(X),
+        "features": X.shape[1],
+        "columns": len(model.columns_),
+        "columns_by_class": (model.mu_ > 0).sum(axis=0),
+        "model_order": model.model_order_,
+        "seconds": watch.elapsed.wall,
+        "cpu_seconds": watch.elapsed.cpu,
+    }
+
+
+def gradients(subset: str, samples: int | None) -> tuple[Array, Array]:
+    images, labels = load_data("mnist", subset=subset, dtype=np.float32, return_X_y=True)
+    return hog.features(images[:samples]), labels[:samples]
 
 
 def _squared_distances(X: Array) -> Array:
@@ -267,25 +208,31 @@ def _squared_distances(X: Array) -> Array:
     return np.asarray(squared[np.triu_indices_from(squared, 1)])
 
 
-# -- output --------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 
 
-def show(
+def by_row(columns: Any) -> Result:
+    """Turn figures by row, one mapping a column of the table, into lists by row."""
+    found = list(columns)
+    return {name: [each[name] for each in found] for name in found[0]}
+
+
+def table(
     title: str,
     columns: Sequence[int],
-    rows: Mapping[str, Mapping[int, Sequence[float]]],
+    results: Sequence[Result],
     printed: Mapping[str, Sequence[str]],
-) -> None:
-    """Print a row a method: mean and standard deviation over runs, [printed] beside."""
-    print(f"\n{title}")
-    table = []
-    for name, values in rows.items():
-        cells = [name]
-        for k, count in enumerate(columns):
-            found = values.get(count, [])
-            spread = np.std(found, ddof=1) if len(found) > 1 else 0.0
-            cells.append(f"{np.mean(found):.4g} +- {spread:.2g}" if found else "")
-            cells.append(f"[{printed[name][k]}]" if name in printed else "")
-        table.append(cells)
-    header = ["", *(cell for count in columns for cell in (f"M = {count}", ""))]
-    report.print_table(header, table)
+) -> Table:
+    """Return a row a method, a column a number M of columns."""
+
+    def cell(name: str, k: int) -> str:
+        values = [result[name][k] for result in results]
+        ours = "-" if None in values else mean_and_sd(values)
+        return f"{ours} [{printed[name][k]}]" if name in printed else ours
+
+    return Table(
+        f"{title}, {times(len(results))}; means, standard deviations in (parentheses), the paper's "
+        "figures in [brackets]",
+        ("method", *(f"M = {count}" for count in columns)),
+        [[name, *(cell(name, k) for k in range(len(columns)))] for name in results[0]],
+    )
