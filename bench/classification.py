@@ -106,7 +106,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "polk": online("POLKClassifier", batch_size=BATCH_SIZE, average=False),
     "spppot": online("SPPPOTClassifier", with_loss=False, batch_size=BATCH_SIZE, average=False),
     # The paper's best step for BSGD, which takes one sample at a time.
-    "bsgd": online("BSGDClassifier", learning_rate=1.0, average=False),
+    "bsgd": online("BSGDClassifier", learning_rate=1.0),
     "libsvm": libsvm,
     "nystroem": nystroem,
     "lbfgs": lbfgs,

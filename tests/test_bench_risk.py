@@ -81,6 +81,7 @@ def test_risk_shows_what_was_measured_beside_the_reference(bench, tmp_path, caps
 def test_risk_measures_the_loss_and_the_distance_to_the_function(bench, monkeypatch):
     class Zero:
         model_order_ = 3
+        _get_param_names = staticmethod(list)
 
         def __init__(self, **_):
             pass

@@ -201,3 +201,10 @@ def test_komp_of_its_expansion():
     smaller, report = parsimon.komp(model.expansion_, budget=1.0)
     assert report.model_order < 20
     assert (smaller - model.expansion_).norm() <= 1.0 + 1e-9
+
+
+def test_sample_weights_do_not_make_steps_too_long():
+    """Three times as much as the squared loss of a single sample bears once diverged."""
+    X, y = curve()
+    model = BSGDRegressor(budget=30, random_state=0).fit(X, y, sample_weight=np.full(len(X), 3.0))
+    assert model.score(X, y) > 0.9

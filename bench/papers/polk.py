@@ -29,7 +29,7 @@ def averaged(loss: str, K: float, *, epochs: int = 1) -> Row:
 
 def bsgd(points: int, *printed: Any, epochs: int = 1, note: str = "", **more: Any) -> Row:
     name = f"BSGD, merge, {points:,} points{note}"
-    given = {"budget": points, "maintenance": "merge", **more}
+    given = {"budget": points, "maintenance": "merge", "average": False, **more}
     return row(name, "bsgd", "hinge", *printed, epochs=epochs, **given)
 
 

@@ -157,10 +157,18 @@ class _Data:
         given = self._estimator.learning_rate
         if not isinstance(given, str):
             return float(given)
-        stable = _stable(self.batch, self.largest_self, self.ridge.top)
+        stable = _stable(self.batch, self.largest_self, self.ridge.top) / self._heaviness
         shrinkage = regularization * self._loss.regularizer_scale
         limit = 0.25 / shrinkage if shrinkage > 0 else np.inf
         return float(min(stable * self._boldness, limit))
+
+    @property
+    def _heaviness(self) -> float:
+        """Return how much a mini-batch may weigh more than one without sample weights."""
+        weight = self._training.sample_weight
+        if not len(weight):
+            return 1.0
+        return max(1.0, float(weight.max() + (self.batch - 1) * weight.mean()) / self.batch)
 
     @property
     def _boldness(self) -> float:

@@ -22,12 +22,13 @@ inline void save_maintenance(const std::optional<Maintenance>& maintenance, Arch
               maintenance ? maintenance->parameters() : std::vector<double>());
 }
 
-// Files of the first version have none.
 inline std::optional<Maintenance> load_maintenance(const Archive& archive) {
-  const std::string name =
-      archive.has("maintenance") ? archive.get_text("maintenance") : std::string("none");
-  if (name == "none") return std::nullopt;
-  return Maintenance::restore(name, to_std(archive.get_vector("maintenance.parameters")));
+  // Files of the first version have none.
+  if (!archive.has("maintenance") && !archive.has("maintenance.parameters")) return std::nullopt;
+  const std::string name = archive.get_text("maintenance");
+  const std::vector<double> parameters = to_std(archive.get_vector("maintenance.parameters"));
+  if (name == "none" && parameters.empty()) return std::nullopt;
+  return Maintenance::restore(name, parameters);
 }
 
 }  // namespace detail
