@@ -37,10 +37,16 @@ SETS, QUICK_SETS = 20, 2
 POINTS = 45
 COMPARATORS = (
     Method(f"BSGD, {POINTS} points", "BSGDRegressor", {"budget": POINTS, "maintenance": "merge"}),
+    # Its points are maintained in nine tenths of the stream; then they become more.
     Method(
-        f"NPBSGD, {POINTS} points",
+        f"NPBSGD, from {POINTS} points",
         "BSGDRegressor",
-        {"budget": POINTS, "maintenance": "nonparametric"},
+        {
+            "budget": POINTS,
+            "maintenance": "nonparametric",
+            "maintenance_rate": 0.9 * SAMPLES,
+            "random_state": 0,
+        },
     ),
 )
 WATCHED = ("POLK, alpha .5", "COLK, P = 4, clipped")
