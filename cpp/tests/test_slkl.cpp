@@ -89,7 +89,9 @@ TEST(ridge_equals_a_fresh_inverse_after_each_kind_of_update) {
       while (std::find(members.begin(), members.end(), m) != members.end()) ++m;
       const Vector b = products(members, m);
       ridge.solve(b, product);
-      ridge.append(b, product, products(m, m), correlations(m), std::exp(3 * random.normal()));
+      const double stiffness = std::max(0.0, products(m, m) - b.dot(product));
+      ridge.append(b, product, products(m, m), correlations(m), std::exp(3 * random.normal()),
+                   stiffness);
       members.push_back(m);
     } else {
       const auto i = static_cast<std::size_t>(random.uniform() * double(members.size()));

@@ -164,11 +164,18 @@ class _Data:
 
     @property
     def _heaviness(self) -> float:
-        """Return how much a mini-batch may weigh more than one without sample weights."""
+        """Return how much a mini-batch may weigh, in units of one without sample weights."""
         weight = self._training.sample_weight
-        if not len(weight):
+        if not weight.any():
             return 1.0
-        return max(1.0, float(weight.max() + (self.batch - 1) * weight.mean()) / self.batch)
+        with np.errstate(over="ignore"):
+            heaviness = float((weight.max() + (self.batch - 1) * weight.mean()) / self.batch)
+        if not 1e-100 < heaviness < 1e100:
+            raise ValueError(
+                f"The sample weights, up to {weight.max():.3g}, are too large or too small to "
+                f"compute with; divide them by their mean."
+            )
+        return heaviness
 
     @property
     def _boldness(self) -> float:
@@ -186,9 +193,10 @@ class _Data:
         A hundredth of what a mini-batch adds; for regression less where the targets are less noisy
         and less regularised, because there small weights matter.
         """
+        weight = self._heaviness**2
         if self._classes:
-            return 0.01 * self.largest_self / self.batch
-        return 0.02 * self.ridge.alpha * min(self.ridge.error, 1.0) / self.batch
+            return 0.01 * self.largest_self / self.batch * weight
+        return 0.02 * self.ridge.alpha * min(self.ridge.error, 1.0) / self.batch * weight
 
 
 def resolve_kernel(kernel: Any, gamma: float) -> kernels.Kernel:

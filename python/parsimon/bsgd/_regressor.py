@@ -16,7 +16,7 @@ class BSGDRegressor(BudgetMaintenance, POLKRegressor):
 
     Stochastic gradient descent as in :class:`POLKRegressor`. But where that bounds the error of its
     compression, and the model grows as far as it must, here the number of points is bounded, at
-    whatever error: it never exceeds the budget, not even for a moment.
+    whatever error, after every mini-batch.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class BSGDRegressor(BudgetMaintenance, POLKRegressor):
     kernel, gamma
         As in :class:`POLKRegressor`, but without a constant part.
     budget : int, default=100
-        The largest number of points.
+        The largest number of points; with "nonparametric", the first such number.
     maintenance : {"merge", "project", "remove", "nonparametric"}, default="merge"
         What happens when there is one point too many. "merge": the one with the smallest weight and
         its best partner become one point between them (Gaussian kernels only). "project": the point

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
 from parsimon._checks import check_count, is_number
@@ -141,16 +143,24 @@ class _Path:
     def follow(self, sparsities: ArrayLike | None, count: int, span: float) -> SparsityPath:
         values = self._sparsities(sparsities, count, span)
         start = np.zeros((len(self._problem.columns), 1))
-        best, rows = None, []
+        best, rows, late = None, [], 0
         for value in values:
             model = SLKLRegressor(**{**self._model.get_params(), "sparsity": float(value)})
             model.n_features_in_ = self._X.shape[1]
-            model._solve(self._problem, start, {"_single_": True})
+            (solution,) = model._solve(self._problem, start, {"_single_": True})
+            late += not solution.converged
             start = model.mu_[:, None]
             error = float(np.mean((model.predict(self._judged_X) - self._judged_y) ** 2))
             if best is None or error < best[0]:
                 best = (error, model)
             rows.append((model.objective_[-1], error, model.model_order_, model.mu_))
+        if late:
+            warnings.warn(
+                f"The objective had not converged at {late} of {len(values)} sparsities; raise "
+                f"max_iter or tol, or leave out the smallest.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         assert best is not None  # noqa: S101 - there is at least one value
         objectives, errors, orders, weights = map(np.array, zip(*rows, strict=True))
         return SparsityPath(values, objectives, errors, orders, weights, best[1])

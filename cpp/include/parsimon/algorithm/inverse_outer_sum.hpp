@@ -35,7 +35,8 @@ class InverseOuterSum {
   Index size() const { return root_.rows(); }
   const RowMatrix& root() const { return root_; }
 
-  // A <- A + g g';  product = A^-1 g with the new A.
+  // A <- A + g g';  product = A^-1 g with the new A. Throws, and changes nothing, if that is beyond
+  // the range of numbers.
   //
   // With T the old root and v = T g: row by row, with product = T' v and growth = 1 + v'v so far,
   // T(j, :) <- sqrt(growth before / after) T(j, :) - v_j / sqrt(before * after) product before.
@@ -49,6 +50,12 @@ class InverseOuterSum {
     growth_.resize(n + 1);
     growth_(0) = 1;
     for (Index j = 0; j < n; ++j) growth_(j + 1) = growth_(j) + image_(j) * image_(j);
+    if (!std::isfinite(growth_(n))) {
+      throw DivergenceError(
+          "The inverse of a quasi-Newton model has left the range of finite numbers; choose a "
+          "larger "
+          "damping or scale the features.");
+    }
     shrink_ = (growth_.head(n) / growth_.tail(n)).sqrt();
     pull_ = image_.array() / growth_.head(n) * shrink_;
 

@@ -11,7 +11,7 @@ namespace parsimon {
 //
 // share = count / batch_size is less than 1 where too few samples are left. Steps and budgets are
 // chosen for batch_size samples: a shorter mini-batch takes that share of both, so that a sample
-// counts the same in whatever blocks it comes.
+// counts the same in whatever blocks it comes, as long as the step is constant.
 template <typename KeepGoing, typename Advance>
 Index for_each_mini_batch(Index samples, Index batch_size, KeepGoing&& keep_going,
                           Advance&& advance) {

@@ -88,9 +88,17 @@ class SlklSolver {
     solution.objective.push_back(objective());
     for (Index epoch = 0; epoch < settings_.epochs && !solution.converged; ++epoch) {
       const double before = objective();
+      const Vector mu_before = weights();
       const bool looked_at_all = uniform ? uniform_epoch(solution) : shrinking_epoch(solution);
       if (interrupted_) break;
-      evaluate();
+      refresh();
+      const bool exact = settings_.step == SlklStep::exact;
+      if (!(objective() <= (exact ? before : std::numeric_limits<double>::max()))) {
+        // Steps so ill-conditioned that they are rounding only: what was there is the best there
+        // is.
+        restart(mu_before);
+        break;
+      }
       solution.objective.push_back(objective());
       const double change = std::abs(before - objective());
       solution.converged = solution.converged || (looked_at_all && change <= least * before);
@@ -98,6 +106,9 @@ class SlklSolver {
     refresh();
     solution.objective.back() = objective();
     if (!interrupted_) solution.gap = gap();
+    // Nothing has converged that the certificate contradicts.
+    const double most = std::max(settings_.tolerance, kContradiction) * objective();
+    if (!uniform && solution.gap > most) solution.converged = false;
     solution.interrupted = interrupted_;
     report(solution);
     return solution;
@@ -120,7 +131,7 @@ class SlklSolver {
     const Index slot = slots_[static_cast<std::size_t>(m)];
     if (slot < 0) return visit_zero(m);
     const double mu = ridge_.weights()(slot);
-    const double a = ridge_.alignment(slot);
+    const double a = bounded_alignment(ridge_.alignment(slot), m);
     const double b = bounded_stiffness(a, ridge_.stiffness(slot), m);
     const double t = step_length(a, b, mu);
     if (std::abs(t) <= kRounding * mu) return false;
@@ -135,13 +146,15 @@ class SlklSolver {
 
  private:
   static constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
+  // A relative gap that rounding alone does not leave.
+  static constexpr double kContradiction = 1e-3;
   // Steps for each time that keep_going() is asked.
   static constexpr unsigned kSeldom = 16;
   // Columns that may join the active set in one epoch, at least.
   static constexpr Index kNewcomers = 64;
 
   bool visit_zero(Index m) {
-    const double a = products_.alignment(m, active_, ridge_);
+    const double a = bounded_alignment(products_.alignment(m, active_, ridge_), m);
     if (!(std::abs(a) > threshold_)) return false;
     products_.with_active(m, active_, with_active_);
     ridge_.solve(with_active_, product_);
@@ -149,14 +162,38 @@ class SlklSolver {
     const double t = step_length(a, b, 0);
     if (!(t > 0)) return false;
     count_change(a, b, t);
-    insert(m, t);
+    insert(m, t, b);
     return true;
   }
 
-  // a^2 <= b y'K^-1 y by Cauchy and Schwarz, and b <= c'c: rounding must not leave these bounds.
+  // a^2 <= b y'K^-1 y by Cauchy and Schwarz, b <= c'c and y'K^-1 y <= y'y: rounding must not leave
+  // these bounds.
+  double bounded_alignment(double a, Index m) const {
+    const double largest = std::sqrt(target_norm_ * products_.square(m));
+    return std::clamp(a, -largest, largest);
+  }
+
   double bounded_stiffness(double a, double b, Index m) const {
-    const double largest = products_.square(m);
-    return std::min(std::max(b, a * a / std::max(fit_, a * a / largest)), largest);
+    const double largest = products_.square(m), fit = std::min(fit_, target_norm_);
+    const double least = std::max(a * a / std::max(fit, a * a / largest), kRounding * largest);
+    return std::min(std::max(b, least), largest);
+  }
+
+  // mu of all columns
+  Vector weights() const {
+    Vector mu = Vector::Zero(size());
+    for (std::size_t i = 0; i < active_.size(); ++i) {
+      mu(active_[i]) = ridge_.weights()(static_cast<Index>(i));
+    }
+    return mu;
+  }
+
+  void restart(const Vector& mu) {
+    ridge_.select({}, Vector());
+    products_.selected({});
+    active_.clear();
+    std::fill(slots_.begin(), slots_.end(), Index{-1});
+    start(mu);
   }
 
   double step_length(double a, double b, double mu) const {
@@ -174,11 +211,13 @@ class SlklSolver {
   void append(Index m, double mu) {
     products_.with_active(m, active_, with_active_);
     ridge_.solve(with_active_, product_);
-    insert(m, mu);
+    const double square = products_.square(m);
+    insert(m, mu, std::max(square - with_active_.dot(product_), kRounding * square));
   }
 
-  void insert(Index m, double mu) {
-    ridge_.append(with_active_, product_, products_.square(m), products_.correlation(m), mu);
+  void insert(Index m, double mu, double stiffness) {
+    ridge_.append(with_active_, product_, products_.square(m), products_.correlation(m), mu,
+                  stiffness);
     products_.appended(m);
     slots_[static_cast<std::size_t>(m)] = static_cast<Index>(active_.size());
     active_.push_back(m);

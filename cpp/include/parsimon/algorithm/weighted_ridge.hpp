@@ -79,11 +79,12 @@ class WeightedRidge {
   }
 
   // Case 4, (27): a column c with b = C'c, c'c, c'y and product = G b comes last, with mu > 0.
+  // stiffness = c'K^-1 c = c'c - b'G b, which the caller knows better where the difference cancels.
   void append(const Eigen::Ref<const Vector>& b, const Eigen::Ref<const Vector>& product,
-              double square, double correlation, double mu) {
+              double square, double correlation, double mu, double stiffness) {
     if (size_ == capacity()) grow();
     const double a = correlation - b.dot(solution());
-    const double s = mu / (1 + mu * std::max(0.0, square - b.dot(product)));
+    const double s = mu / (1 + mu * stiffness);
     const Index last = size_++;
     gram_.col(last).head(last) = b;
     gram_.row(last).head(last) = b.transpose();

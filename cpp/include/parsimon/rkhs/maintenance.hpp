@@ -101,7 +101,8 @@ class Maintenance {
                                         std::to_string(parameters.size()) + ".");
     for (const double number : {parameters[0], parameters[2], parameters[3]}) {
       require(number >= 0 && number < 0x1p53 && number == std::floor(number),
-              "A budget maintenance counts in whole numbers; got " + format_number(number) + ".");
+              "A budget maintenance counts in whole numbers below 2^53; got " +
+                  format_number(number) + ".");
     }
     return {parse(name), static_cast<Index>(parameters[0]), parameters[1],
             static_cast<std::uint64_t>(parameters[2]), static_cast<std::uint64_t>(parameters[3])};
@@ -197,7 +198,7 @@ class Maintenance {
     const Vector products = weights * weights.row(a).transpose();
     Index partner = -1;
     Merge best;
-    double least = std::numeric_limits<double>::infinity();
+    double least = std::numeric_limits<double>::infinity(), size = 0;
     for (Index b = 0; b < weights.rows(); ++b) {
       if (b == a) continue;
       const double squared = weights.row(b).squaredNorm();
@@ -205,6 +206,7 @@ class Maintenance {
       const double lost = products(a) + squared + 2 * products(b) * kappa(b) - merge.value;
       if (lost < least) {
         least = lost;
+        size = products(a) + squared + 2 * std::abs(products(b));
         partner = b;
         best = merge;
       }
@@ -217,7 +219,9 @@ class Maintenance {
     drop(function, std::min(a, partner), report);
     function.append(point, weight);
     diagonal_.push_back(1);
-    return std::sqrt(std::max(0.0, least));
+    // The difference cancels where the two are nearly one; the bound must hold all the same.
+    const double rounding = 8 * std::numeric_limits<double>::epsilon() * size;
+    return std::sqrt(std::max(0.0, least) + rounding);
   }
 
   void drop(SparseFunction& function, Index point, CompressionReport& report) {
