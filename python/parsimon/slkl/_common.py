@@ -211,12 +211,15 @@ class SLKL(ModelEstimator):
         return np.zeros((len(problem.columns), outputs))
 
     def _warn(self, problem: Problem, solutions: list[Any]) -> None:
-        late = sum(not s.converged for s in solutions)
+        late = [s for s in solutions if not s.converged]
         if late:
+            epochs = max(len(s.objective) - 1 for s in late)
+            rounded = epochs < self.max_iter
+            remedy = "raise sparsity, or scale y down" if rounded else "raise max_iter or tol"
             warnings.warn(
-                f"The objective had not converged after {self.max_iter} epochs"
-                f"{f' for {late} of the outputs' if len(solutions) > 1 else ''}; raise max_iter "
-                f"or tol.",
+                f"The objective had not converged after {epochs} epochs"
+                f"{f' for {len(late)} of the outputs' if len(solutions) > 1 else ''}"
+                f"{', and rounding keeps it from its minimum' if rounded else ''}; {remedy}.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
