@@ -94,8 +94,9 @@ class SlklSolver {
       refresh();
       const bool exact = settings_.step == SlklStep::exact;
       if (!(objective() <= (exact ? before : std::numeric_limits<double>::max()))) {
-        // Steps so ill-conditioned that they are rounding only: what was there is the best there
-        // is.
+        // Steps that are rounding only: what was there is the best there is, and the minimum if
+        // they hardly mattered.
+        solution.converged = solution.converged || objective() <= before * (1 + kNoise);
         restart(mu_before);
         break;
       }
@@ -146,6 +147,8 @@ class SlklSolver {
 
  private:
   static constexpr double kRounding = 4 * std::numeric_limits<double>::epsilon();
+  // Relative changes of the objective that may be rounding.
+  static constexpr double kNoise = 1e-9;
   // A relative gap that rounding alone does not leave.
   static constexpr double kContradiction = 1e-3;
   // Steps for each time that keep_going() is asked.
