@@ -91,7 +91,12 @@ class SlklSolver {
       const Vector mu_before = weights();
       const bool looked_at_all = uniform ? uniform_epoch(solution) : shrinking_epoch(solution);
       if (interrupted_) break;
-      refresh();
+      // Single steps have not drifted where their sum and the value agree, and it has come down;
+      // steps on the whole support leave no sum.
+      const double tracked = objective();
+      evaluate();
+      const bool drifted = !(std::abs(objective() - tracked) <= kNoise * before);
+      if (!uniform || drifted || !(objective() <= before)) refresh();
       const bool exact = settings_.step == SlklStep::exact;
       if (!(objective() <= (exact ? before : std::numeric_limits<double>::max()))) {
         // Steps that are rounding only: what was there is the best there is, and the minimum if
