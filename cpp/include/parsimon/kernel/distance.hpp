@@ -5,6 +5,7 @@
 
 #include "parsimon/kernel/exponential.hpp"
 #include "parsimon/kernel/kernel.hpp"
+#include "parsimon/linalg/products.hpp"
 
 // Distances between the points of two views, and the loops that turn them into kernel values.
 //
@@ -198,12 +199,21 @@ inline void complete_squared_distances(const double* point, double norm, const V
   }
 }
 
+// values(i, j) = <a_i, b_j>. One sample is a vector, with which Eigen is quickest.
+inline void multiply_points(const View& a, const View& b, Rows values) {
+  if (values.rows() == 1 || values.cols() == 1) {
+    values.noalias() = a.points() * b.points().transpose();
+  } else if (values.size() > 0) {
+    linalg::multiply_by_transpose(a.points(), b.points(), values);
+  }
+}
+
 // values(i, j) = |a_i - b_j|^2, then finish(Rows) on parts of them.
 template <class Finish>
 void squared_distances(const View& a, const View& b, Rows values, const Finish& finish) {
   if (a.features() <= direct_features) return direct_distances<Square>(a, b, values, finish);
   if (is_column(values)) return squared_distances(b, a, as_row(values), finish);
-  values.noalias() = a.points() * b.points().transpose();
+  multiply_points(a, b, values);
   const auto complete = [&](Index i) {
     complete_squared_distances(a.points().row(i).data(), a.squared_norms()(i), b, &values(i, 0));
   };

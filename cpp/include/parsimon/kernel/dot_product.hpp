@@ -38,7 +38,7 @@ class Linear final : public DotProduct {
   Linear() : DotProduct(1.0) {}
 
   void block(const View* a, const View* b, Rows values) const override {
-    values.noalias() = a->points() * b->points().transpose();
+    detail::multiply_points(*a, *b, values);
   }
 
   void diagonal(const View* a, Eigen::Ref<Vector> values) const override {
@@ -80,7 +80,7 @@ class Polynomial final : public DotProduct {
   }
 
   void block(const View* a, const View* b, Rows values) const override {
-    values.noalias() = a->points() * b->points().transpose();
+    detail::multiply_points(*a, *b, values);
     raise(values);
   }
 

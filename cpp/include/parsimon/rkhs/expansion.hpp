@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "parsimon/linalg/products.hpp"
 #include "parsimon/rkhs/dictionary.hpp"
 #include "parsimon/types.hpp"
 
@@ -29,7 +30,7 @@ inline void evaluate(const Dictionary& dictionary, const ConstRows& weights,
     dictionary.make_views(points.middleRows(start, count), views);
     auto block = kernel_values.resize(dictionary.size(), count);
     dictionary.kernel().block(dictionary.views(), views.data(), block);
-    values.middleRows(start, count).noalias() = block.transpose() * weights;
+    linalg::multiply_transpose_by(block, weights, values.middleRows(start, count));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "parsimon/linalg/products.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -58,6 +59,33 @@ class GramFactor {
     coefficients.noalias() = root().transpose().template triangularView<Eigen::Upper>() * whitened;
   }
 
+  // Both at once, in which T is read only once.
+  void solve(const ConstRows& values, Rows whitened, Rows coefficients) const {
+    const Index columns = values.cols();
+    if (size_ == 0 || columns == 0) return;
+    struct Values;
+    struct Whitened;
+    struct Coefficients;
+    const Index row = columns == 1 ? 1 : linalg::padded<double>(columns);
+    const Index room = linalg::padded<double>(size_) * row;
+    using Padded = Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>;
+    const auto padded = [&](double* data) {
+      return Padded(data, size_, columns, Eigen::OuterStride<>(row));
+    };
+    double* in = scratch<Values>(room);
+    double* between = scratch<Whitened>(room);
+    double* out = scratch<Coefficients>(room);
+    std::fill(in, in + room, 0.0);
+    padded(in) = values;
+    if (columns == 1) {
+      linalg::solve_with_root(root(), in, between, out);
+    } else {
+      linalg::solve_with_root(root(), columns, in, between, out, row);
+    }
+    whitened = padded(between);
+    coefficients = padded(out);
+  }
+
   // Appends a block of b points, given their coefficients A = K^-1 K(points, block) (size() x b)
   // and a factor of their Schur complement S = K(block, block) - A' K(points, block):
   //   T <- [T, 0; -T_S A', T_S],   so that  T'T = [P + A S^-1 A', -A S^-1; ., S^-1].
@@ -66,8 +94,8 @@ class GramFactor {
     reserve(size_ + added);
     auto below = storage_.block(size_, 0, added, size_);
     if (below.size() > 0) {
-      below.noalias() =
-          schur.root().template triangularView<Eigen::Lower>() * (-coefficients.transpose());
+      linalg::multiply_by_transpose(schur.root(), coefficients, below);
+      below *= -1;
     }
     storage_.block(size_, size_, added, added) = schur.root();
     inverse_diagonal_.head(size_) += below.colwise().squaredNorm().transpose();

@@ -76,9 +76,8 @@ class Komp {
     inverse_diagonal_.head(basis_->size()) = basis_->inverse_diagonal();
     auto whitened = whitened_.resize(basis_->size(), newcomers_->factor().size());
     if (whitened.size() > 0) {
-      whitened.noalias() =
-          newcomers_->coefficients().all() *
-          newcomers_->factor().root().transpose().template triangularView<Eigen::Upper>();
+      linalg::multiply_by_transpose(newcomers_->coefficients().all(), newcomers_->factor().root(),
+                                    whitened);
       inverse_diagonal_.head(basis_->size()) += whitened.rowwise().squaredNorm();
     }
     refresh_newcomers();

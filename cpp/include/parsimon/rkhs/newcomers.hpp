@@ -35,11 +35,10 @@ class Newcomers {
     self_kernel_ = gram.diagonal();
     auto all = all_coefficients_.resize(basis.size(), size);
     if (basis.size() > 0 && size > 0) {
-      basis.whiten(cross, all);
-      cross = all;
-      gram.selfadjointView<Eigen::Lower>().rankUpdate(cross.transpose(), -1.0);
-      gram.triangularView<Eigen::StrictlyUpper>() = gram.transpose();
-      basis.unwhiten(cross, all);
+      basis.solve(cross, cross, all);
+      auto explained = explained_.resize(size, size);
+      linalg::multiply_transpose_by(cross, cross, explained);
+      gram -= explained;
     }
     split_.run(gram, self_kernel_, kTolerance, stakes);
     gather(gram);
@@ -145,6 +144,7 @@ class Newcomers {
   PivotedRoot split_;
   Vector self_kernel_;
   RowBuffer all_coefficients_;
+  RowBuffer explained_;
   RowBuffer moved_;
   RowBuffer coefficients_;
   RowBuffer schur_;

@@ -90,7 +90,7 @@ class SparseFunction {
 
   // values = f at the samples of the batch
   void evaluate(const Batch& batch, Rows values) const {
-    values.noalias() = batch.kernel_values.all().transpose() * function_weights();
+    linalg::multiply_transpose_by(batch.kernel_values.all(), function_weights(), values);
   }
 
   // f <- KOMP(shrink f + sum_m increments(m) k(d_m, .) + sum_i new_weights(i) k(x_active(i), .),

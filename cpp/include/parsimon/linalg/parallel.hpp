@@ -1,0 +1,198 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#ifdef __linux__
+#include <sched.h>
+#endif
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+
+#include "parsimon/types.hpp"
+
+// Work that is shared among threads. Whoever divides it must see to it that no result depends on
+// how: models are the same to the last bit whatever the number of threads.
+namespace parsimon {
+
+namespace detail {
+
+// Threads that wait for the next piece of work: a short while in a loop, because it usually comes
+// within microseconds, then asleep. They live as long as the program.
+class ThreadPool {
+ public:
+  using Work = void (*)(const void* context, int part);
+
+  // Calls work(context, part) for all parts, part 0 on this thread, and returns when all are done.
+  // Returns false, having done nothing, while another thread uses the pool: that one has the
+  // processors already.
+  bool run(int parts, Work work, const void* context) {
+    if (busy_.exchange(true)) return false;
+    while (workers_ < parts - 1) {
+      std::thread([this, part = ++workers_, seen = ticket_.load()] { serve(part, seen); }).detach();
+    }
+    work_ = work;
+    context_ = context;
+    left_ = parts - 1;
+    // Round and number of parts change together: a thread that comes too late for one round must
+    // not take its place in the next for a place in that.
+    ticket_ = ((ticket_ >> 16) + 1) << 16 | static_cast<std::uint64_t>(parts);
+    if (asleep_ > 0) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      wake_.notify_all();
+    }
+    work(context, 0);
+    for (int spins = 0; left_ > 0; ++spins) pause(spins);
+    busy_ = false;
+    return true;
+  }
+
+  // A child of fork() has none of its parent's threads.
+  static ThreadPool& instance() {
+    static std::atomic<ThreadPool*> pool{new ThreadPool};
+#ifndef _WIN32
+    static std::atomic<pid_t> owner{getpid()};
+    if (owner != getpid()) {
+      pool = new ThreadPool;
+      owner = getpid();
+    }
+#endif
+    return *pool;
+  }
+
+ private:
+  // About a third of a millisecond.
+  static constexpr int kPatience = 20000;
+
+  // Now and then the processor is offered to others: there may be fewer than threads.
+  static void pause(int spins) {
+    if (spins % 64 == 63) {
+      std::this_thread::yield();
+    } else {
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+      __builtin_ia32_pause();
+#endif
+    }
+  }
+
+  void serve(int part, std::uint64_t seen) {
+    while (true) {
+      for (int spins = 0; spins < kPatience && ticket_ == seen; ++spins) pause(spins);
+      if (ticket_ == seen) {
+        std::unique_lock<std::mutex> lock(mutex_);
+        ++asleep_;
+        wake_.wait(lock, [&] { return ticket_ != seen; });
+        --asleep_;
+      }
+      seen = ticket_;
+      if (part >= static_cast<int>(seen & 0xffff)) continue;
+      work_(context_, part);
+      --left_;
+    }
+  }
+
+  std::atomic<bool> busy_{false};
+  std::atomic<std::uint64_t> ticket_{0};
+  std::atomic<int> left_{0};
+  std::atomic<int> asleep_{0};
+  int workers_ = 0;
+  Work work_ = nullptr;
+  const void* context_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+};
+
+inline int available_processors() {
+#ifdef __linux__
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
+#endif
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+constexpr int kMostThreads = 256;
+
+// joblib, Dask and batch systems tell their workers by OMP_NUM_THREADS how many threads they have.
+inline int default_threads() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const long wanted = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+  return wanted > 0 ? static_cast<int>(std::min<long>(wanted, kMostThreads))
+                    : std::min(available_processors(), kMostThreads);
+}
+
+inline std::atomic<int>& global_threads() {
+  static std::atomic<int> threads{default_threads()};
+  return threads;
+}
+
+inline int& threads_of_this_call() {
+  thread_local int threads = 0;
+  return threads;
+}
+
+}  // namespace detail
+
+inline void set_num_threads(int threads) {
+  require(threads >= 1 && threads <= detail::kMostThreads,
+          "The number of threads must be from 1 to " + std::to_string(detail::kMostThreads) +
+              ", but " + std::to_string(threads) + " was given.");
+  detail::global_threads() = threads;
+}
+
+// How many threads a product of matrices on this thread may use.
+inline int get_num_threads() {
+  const int here = detail::threads_of_this_call();
+  return here > 0 ? here : detail::global_threads().load();
+}
+
+// As long as it lives, what this thread calls uses so many threads; 0 changes nothing.
+class ThreadLimit {
+ public:
+  explicit ThreadLimit(int threads) : before_(detail::threads_of_this_call()) {
+    if (threads > 0) detail::threads_of_this_call() = std::min(threads, detail::kMostThreads);
+  }
+  ~ThreadLimit() { detail::threads_of_this_call() = before_; }
+  ThreadLimit(const ThreadLimit&) = delete;
+  ThreadLimit& operator=(const ThreadLimit&) = delete;
+
+ private:
+  int before_;
+};
+
+namespace linalg {
+
+// Fewer floating-point operations than this are done before another thread has taken notice.
+constexpr double kWorthSharing = 1e6;
+
+// Calls run(begin, end) for parts that cover 0 .. count, each a multiple of `grain` but for the
+// last, on several threads if `flops` are worth it. run() must not throw.
+template <class Run>
+void share(Index count, Index grain, double flops, const Run& run) {
+  const Index grains = (count + grain - 1) / grain;
+  const int parts = flops < kWorthSharing
+                        ? 1
+                        : static_cast<int>(std::min<Index>(get_num_threads(), grains));
+  struct Context {
+    const Run& run;
+    Index count, grain, grains;
+    int parts;
+  };
+  const Context context{run, count, grain, grains, parts};
+  const auto work = [](const void* pointer, int part) {
+    const auto& c = *static_cast<const Context*>(pointer);
+    const Index begin = c.grains * part / c.parts * c.grain;
+    const Index end = std::min(c.grains * (part + 1) / c.parts * c.grain, c.count);
+    if (begin < end) c.run(begin, end);
+  };
+  if (parts > 1 && detail::ThreadPool::instance().run(parts, work, &context)) return;
+  run(0, count);
+}
+
+}  // namespace linalg
+
+}  // namespace parsimon

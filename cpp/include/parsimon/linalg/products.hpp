@@ -1,0 +1,194 @@
+#pragma once
+
+#include <algorithm>
+
+#include "parsimon/linalg/parallel.hpp"
+#include "parsimon/linalg/tile.hpp"
+#include "parsimon/memory/scratch.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon::linalg {
+
+// The tall matrix of a product: number (i, k) is at data[i * row + k * column].
+template <class Scalar>
+struct Tall {
+  const Scalar* data;
+  Index row;
+  Index column = 1;
+
+  Tall from_row(Index i) const { return {data + i * row, row, column}; }
+};
+
+// The narrow matrix of a product: panels of columns, `panel` numbers apart, each with its rows
+// `row` numbers apart and padded to whole packets.
+template <class Scalar>
+struct Narrow {
+  const Scalar* data;
+  Index row;
+  Index panel;
+
+  const Scalar* at(Index k, Index column) const {
+    return data + column / panel_width<Scalar> * panel + k * row;
+  }
+};
+
+struct NarrowRows;
+struct NarrowColumns;
+
+// The rows of a matrix as the narrow one of a product, copied only if they are not padded.
+inline Narrow<double> narrow(const ConstRows& b) {
+  const Index width = padded<double>(b.cols());
+  if (width == b.cols()) return {b.data(), b.outerStride(), panel_width<double>};
+  double* copy = scratch<NarrowRows>(b.rows() * width);
+  for (Index k = 0; k < b.rows(); ++k) {
+    const double* source = b.data() + k * b.outerStride();
+    std::copy(source, source + b.cols(), copy + k * width);
+    std::fill(copy + k * width + b.cols(), copy + (k + 1) * width, 0.0);
+  }
+  return {copy, width, panel_width<double>};
+}
+
+// The same of the transpose of b: every row of b becomes a column.
+template <class Scalar>
+Narrow<Scalar> narrow_transpose(const Scalar* b, Index b_row, Index rows, Index columns) {
+  constexpr Index lane = lanes<Scalar>;
+  const Index width = std::min(padded<Scalar>(rows), panel_width<Scalar>);
+  const Index panels = (rows + width - 1) / width;
+  Scalar* copy = scratch<NarrowColumns, Scalar>(panels * width * columns);
+  const Index whole = columns - columns % lane;
+  for (Index j = 0; j < panels * width; j += lane) {
+    Scalar* target = copy + j / width * width * columns + j % width;
+    const Index count = std::clamp<Index>(rows - j, 0, lane);
+    const Scalar* source = b + std::min(j, rows - 1) * b_row;
+    Index k = 0;
+    for (; count == lane && k < whole; k += lane) {
+      transpose_tile(source + k, b_row, target + k * width, width);
+    }
+    for (; k < columns; ++k) {
+      for (Index r = 0; r < count; ++r) target[k * width + r] = source[r * b_row + k];
+      for (Index r = count; r < lane; ++r) target[k * width + r] = 0;
+    }
+  }
+  return {copy, width, width * columns};
+}
+
+// c = a b. Rows of c must have room for padded(columns) numbers.
+template <class Scalar>
+void multiply(Index rows, Index columns, Index depth, const Tall<Scalar>& a,
+              const Narrow<Scalar>& b, Scalar* c, Index c_row) {
+  // A block of a for each tile to read from the second cache, and one of b that stays there.
+  constexpr Index block_rows = 48;
+  const Index width = padded<Scalar>(columns);
+  const Index block_depth =
+      std::max<Index>(128, (Index{1} << 18) / static_cast<Index>(sizeof(Scalar)) / width);
+  for (Index start = 0; start == 0 || start < depth; start += block_depth) {
+    const Index terms = std::min(block_depth, depth - start);
+    for (Index i = 0; i < rows; i += block_rows) {
+      const Index count = std::min(block_rows, rows - i);
+      for_each_panel<Scalar>(width, [&](auto packets, Index j) {
+        for_each_tile<packets>(count, [&](auto height, Index r) {
+          const Scalar* source = a.data + (i + r) * a.row + start * a.column;
+          Scalar* target = c + (i + r) * c_row + j;
+          if (a.column == 1) {
+            multiply_tile<height, packets, true>(terms, source, a.row, 1, b.at(start, j), b.row,
+                                                 target, c_row, start > 0);
+          } else {
+            multiply_tile<height, packets, false>(terms, source, a.row, a.column, b.at(start, j),
+                                                  b.row, target, c_row, start > 0);
+          }
+        });
+      });
+    }
+  }
+}
+
+struct PaddedResult;
+
+// values = a b for a result whose rows are not padded.
+inline void multiply_into(const Tall<double>& a, Index depth, const Narrow<double>& b,
+                          Rows values) {
+  const double flops = 2.0 * static_cast<double>(depth) * static_cast<double>(values.size());
+  const Index width = padded<double>(values.cols());
+  share(values.rows(), 24, flops, [&](Index begin, Index end) {
+    auto part = values.middleRows(begin, end - begin);
+    if (width == values.cols()) {
+      multiply(end - begin, width, depth, a.from_row(begin), b, part.data(), part.outerStride());
+      return;
+    }
+    double* result = scratch<PaddedResult>((end - begin) * width);
+    multiply(end - begin, width, depth, a.from_row(begin), b, result, width);
+    part = Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>(result, end - begin, values.cols(),
+                                                          Eigen::OuterStride<>(width));
+  });
+}
+
+// values = a b
+inline void multiply(const ConstRows& a, const ConstRows& b, Rows values) {
+  if (values.size() == 0) return;
+  multiply_into({a.data(), a.outerStride()}, a.cols(), narrow(b), values);
+}
+
+// values = a b'
+inline void multiply_by_transpose(const ConstRows& a, const ConstRows& b, Rows values) {
+  if (values.size() == 0) return;
+  multiply_into({a.data(), a.outerStride()}, a.cols(),
+                narrow_transpose(b.data(), b.outerStride(), b.rows(), b.cols()), values);
+}
+
+// values = a' b
+inline void multiply_transpose_by(const ConstRows& a, const ConstRows& b, Rows values) {
+  if (values.size() == 0) return;
+  multiply_into({a.data(), 1, a.outerStride()}, a.rows(), narrow(b), values);
+}
+
+// whitened = T values and coefficients = T' whitened for a lower triangular T with zeros above the
+// diagonal, reading T once. Rows of all three have room for padded(columns) numbers.
+inline void solve_with_root(const ConstRows& root, Index columns, const double* values,
+                            double* whitened, double* coefficients, Index row) {
+  const Index size = root.rows(), stride = root.outerStride();
+  const Index width = padded<double>(columns);
+  const Narrow<double> right{values, row, panel_width<double>};
+  // So many rows of T stay in the cache from one use to the other. With several threads, which
+  // have to meet after each block, there are more.
+  constexpr Index grain = 24;
+  const double flops_per_row = 2.0 * static_cast<double>(size) * static_cast<double>(width);
+  const bool alone = get_num_threads() == 1 || flops_per_row * grain < kWorthSharing;
+  const Index block = alone ? grain : 2 * grain * get_num_threads();
+  std::fill(coefficients, coefficients + size * row, 0.0);
+  for (Index i = 0; i < size; i += block) {
+    const Index count = std::min(block, size - i);
+    const Index depth = i + count;
+    const double flops = flops_per_row * static_cast<double>(count);
+    share(count, grain, flops, [&](Index begin, Index end) {
+      const Index first = i + begin;
+      multiply(end - begin, width, i + end, Tall<double>{&root.coeffRef(first, 0), stride}, right,
+               whitened + first * row, row);
+    });
+    share(depth, grain, flops, [&](Index begin, Index end) {
+      for_each_panel<double>(width, [&](auto packets, Index j) {
+        for_each_tile<packets>(count, [&](auto height, Index r) {
+          const Index known = std::min(i + r + height, end);
+          if (known <= begin) return;
+          spread_tile<height, packets>(known - begin, &root.coeffRef(i + r, begin), stride,
+                                       whitened + (i + r) * row + j, row,
+                                       coefficients + begin * row + j, row);
+        });
+      });
+    });
+  }
+}
+
+// The same for one column. Rows of T must have room for padded(size) numbers, as the vectors.
+inline void solve_with_root(const ConstRows& root, const double* values, double* whitened,
+                            double* coefficients) {
+  const Index size = root.rows(), stride = root.outerStride();
+  std::fill(coefficients, coefficients + padded<double>(size), 0.0);
+  for_each_tile<1>(size, [&](auto height, Index i) {
+    const Index known = padded<double>(i + height);
+    const double* rows = &root.coeffRef(i, 0);
+    dot_tile<height>(known, rows, stride, values, whitened + i);
+    add_rows_tile<height>(known, rows, stride, whitened + i, coefficients);
+  });
+}
+
+}  // namespace parsimon::linalg

@@ -1,0 +1,190 @@
+#pragma once
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <type_traits>
+
+#include "parsimon/types.hpp"
+
+// Loops of constant length that must become straight code, or their sums would not stay in
+// registers. Other compilers do that unasked.
+#if defined(__GNUC__) && !defined(__clang__)
+#define PARSIMON_UNROLL _Pragma("GCC unroll 16")
+#else
+#define PARSIMON_UNROLL
+#endif
+
+// The innermost loops of all products of matrices, in Eigen's names for the vector instructions.
+//
+// The matrices here are tall (a dictionary, its factor) times narrow (a mini-batch), and a general
+// product spends as much time on rearranging the tall one as on multiplying. These loops read it
+// where it lies: its numbers are broadcast one by one, the narrow one's are loaded as vectors.
+//
+// Every number that they compute is one sum from the first term to the last. It does not depend on
+// the shape of the matrices, nor on how the work is divided.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wignored-attributes"  // that vector types as arguments lose some
+#endif
+
+namespace parsimon::linalg {
+
+template <class Scalar>
+using Packet = typename Eigen::internal::packet_traits<Scalar>::type;
+
+template <class Scalar>
+constexpr Index lanes = Eigen::internal::unpacket_traits<Packet<Scalar>>::size;
+
+// How many columns of the narrow matrix are taken at once, in packets, and how many rows of the
+// tall one, so that all sums of a tile fit into the registers.
+constexpr bool many_registers = EIGEN_ARCH_DEFAULT_NUMBER_OF_REGISTERS >= 32;
+constexpr int most_packets = many_registers ? 4 : 3;
+constexpr int tile_rows(int packets) {
+  if (many_registers) return packets == 4 ? 6 : 8;
+  return packets == 3 ? 4 : packets == 2 ? 6 : 8;
+}
+
+template <class Scalar>
+constexpr Index panel_width = most_packets * lanes<Scalar>;
+
+template <class Scalar>
+constexpr Index padded(Index columns) {
+  return (columns + lanes<Scalar> - 1) / lanes<Scalar> * lanes<Scalar>;
+}
+
+// c = sum_k a(:, k) b(k, :), or added to c. Number (r, k) of a is at a[r * a_row + k * a_column].
+template <int rows, int packets, bool contiguous, class Scalar>
+void multiply_tile(Index depth, const Scalar* a, Index a_row, Index a_column, const Scalar* b,
+                   Index b_row, Scalar* c, Index c_row, bool accumulate) {
+  using namespace Eigen::internal;
+  constexpr Index width = lanes<Scalar>;
+  if constexpr (contiguous) a_column = 1;
+  Packet<Scalar> sums[rows][packets];
+  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+    PARSIMON_UNROLL for (int p = 0; p < packets; ++p) {
+      sums[r][p] = accumulate ? ploadu<Packet<Scalar>>(c + r * c_row + p * width)
+                              : pset1<Packet<Scalar>>(Scalar(0));
+    }
+  }
+  for (Index k = 0; k < depth; ++k) {
+    Packet<Scalar> loaded[packets];
+    PARSIMON_UNROLL for (int p = 0; p < packets; ++p) {
+      loaded[p] = ploadu<Packet<Scalar>>(b + k * b_row + p * width);
+    }
+    PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+      const auto factor = pset1<Packet<Scalar>>(a[r * a_row + k * a_column]);
+      PARSIMON_UNROLL for (int p = 0; p < packets; ++p) {
+        sums[r][p] = pmadd(factor, loaded[p], sums[r][p]);
+      }
+    }
+  }
+  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+    PARSIMON_UNROLL for (int p = 0; p < packets; ++p) {
+      pstoreu(c + r * c_row + p * width, sums[r][p]);
+    }
+  }
+}
+
+// c(k, :) += sum_r a(r, k) b(r, :) for k = 0 .. count: the same with a transposed, for when a few
+// rows of a are at hand and all of c is wanted.
+template <int rows, int packets, class Scalar>
+void spread_tile(Index count, const Scalar* a, Index a_row, const Scalar* b, Index b_row, Scalar* c,
+                 Index c_row) {
+  using namespace Eigen::internal;
+  constexpr Index width = lanes<Scalar>;
+  Packet<Scalar> loaded[rows][packets];
+  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+    PARSIMON_UNROLL for (int p = 0; p < packets; ++p) {
+      loaded[r][p] = ploadu<Packet<Scalar>>(b + r * b_row + p * width);
+    }
+  }
+  for (Index k = 0; k < count; ++k) {
+    Packet<Scalar> sums[packets];
+    PARSIMON_UNROLL for (int p = 0; p < packets; ++p) {
+      sums[p] = ploadu<Packet<Scalar>>(c + k * c_row + p * width);
+    }
+    PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+      const auto factor = pset1<Packet<Scalar>>(a[r * a_row + k]);
+      PARSIMON_UNROLL for (int p = 0; p < packets; ++p) {
+        sums[p] = pmadd(factor, loaded[r][p], sums[p]);
+      }
+    }
+    PARSIMON_UNROLL for (int p = 0; p < packets; ++p) pstoreu(c + k * c_row + p * width, sums[p]);
+  }
+}
+
+// out(r) = sum_k a(r, k) x(k): a single column, along which there is nothing to load as vectors.
+// `count` is a multiple of the lanes.
+template <int rows>
+void dot_tile(Index count, const double* a, Index a_row, const double* x, double* out) {
+  using namespace Eigen::internal;
+  Packet<double> sums[rows];
+  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) sums[r] = pset1<Packet<double>>(0.0);
+  for (Index k = 0; k < count; k += lanes<double>) {
+    const auto loaded = ploadu<Packet<double>>(x + k);
+    PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+      sums[r] = pmadd(ploadu<Packet<double>>(a + r * a_row + k), loaded, sums[r]);
+    }
+  }
+  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) out[r] = predux(sums[r]);
+}
+
+// out(k) += sum_r a(r, k) x(r), likewise.
+template <int rows>
+void add_rows_tile(Index count, const double* a, Index a_row, const double* x, double* out) {
+  using namespace Eigen::internal;
+  Packet<double> factors[rows];
+  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) factors[r] = pset1<Packet<double>>(x[r]);
+  for (Index k = 0; k < count; k += lanes<double>) {
+    auto sum = ploadu<Packet<double>>(out + k);
+    PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+      sum = pmadd(ploadu<Packet<double>>(a + r * a_row + k), factors[r], sum);
+    }
+    pstoreu(out + k, sum);
+  }
+}
+
+// b(k, r) = a(r, k) for as many rows and columns as there are lanes.
+template <class Scalar>
+void transpose_tile(const Scalar* a, Index a_row, Scalar* b, Index b_row) {
+  using namespace Eigen::internal;
+  constexpr int size = static_cast<int>(lanes<Scalar>);
+  PacketBlock<Packet<Scalar>, size> block;
+  PARSIMON_UNROLL for (int r = 0; r < size; ++r) {
+    block.packet[r] = ploadu<Packet<Scalar>>(a + r * a_row);
+  }
+  if constexpr (size > 1) ptranspose(block);
+  PARSIMON_UNROLL for (int k = 0; k < size; ++k) pstoreu(b + k * b_row, block.packet[k]);
+}
+
+// Calls run(integral_constant<rows>, first row) for tiles that cover `count` rows.
+template <int packets, class Run>
+void for_each_tile(Index count, const Run& run) {
+  constexpr int whole = tile_rows(packets);
+  Index i = 0;
+  for (; i + whole <= count; i += whole) run(std::integral_constant<int, whole>(), i);
+  for (; whole > 4 && i + 4 <= count; i += 4) run(std::integral_constant<int, 4>(), i);
+  for (; i + 2 <= count; i += 2) run(std::integral_constant<int, 2>(), i);
+  if (i < count) run(std::integral_constant<int, 1>(), i);
+}
+
+// Calls run(integral_constant<packets>, first column) for panels that cover `columns` columns, a
+// multiple of the lanes.
+template <class Scalar, class Run>
+void for_each_panel(Index columns, const Run& run) {
+  for (Index j = 0; j < columns; j += panel_width<Scalar>) {
+    const Index packets = std::min((columns - j) / lanes<Scalar>, Index{most_packets});
+    if (packets == 1) run(std::integral_constant<int, 1>(), j);
+    if (packets == 2) run(std::integral_constant<int, 2>(), j);
+    if (packets == 3) run(std::integral_constant<int, 3>(), j);
+    if constexpr (most_packets == 4) {
+      if (packets == 4) run(std::integral_constant<int, 4>(), j);
+    }
+  }
+}
+
+}  // namespace parsimon::linalg
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

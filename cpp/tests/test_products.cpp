@@ -1,0 +1,177 @@
+#include <parsimon/linalg/products.hpp>
+#include <parsimon/rkhs/gram_factor.hpp>
+#include <thread>
+#include <vector>
+#ifndef _WIN32
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
+#include "check.hpp"
+#include "reference.hpp"
+
+using namespace parsimon;
+using reference::Random;
+
+namespace {
+
+using Exact = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
+
+// Shapes around every edge: of a packet, a tile, a panel and a block.
+const std::vector<Index> kSizes{1, 2, 3, 5, 7, 8, 9, 16, 23, 31, 32, 33, 49, 70};
+
+bool is_product(const Exact& a, const Exact& b, const RowMatrix& values) {
+  const Exact expected = a * b;
+  const Exact size = a.cwiseAbs() * b.cwiseAbs();
+  const auto error = (values.cast<long double>() - expected).cwiseAbs();
+  const auto allowed = 1e-16L * static_cast<long double>(a.cols() + 2) * size.array();
+  return (error.array() <= allowed).all();
+}
+
+RowMatrix lower_triangle(Random& random, Index size) {
+  const RowMatrix square = random.normal_points(size, size);
+  return square.triangularView<Eigen::Lower>();
+}
+
+}  // namespace
+
+TEST(products_of_all_shapes) {
+  Random random(1);
+  for (const Index rows : kSizes) {
+    for (const Index columns : kSizes) {
+      for (const Index depth : {0, 1, 7, 24, 300}) {
+        const RowMatrix a = random.normal_points(rows, depth);
+        const RowMatrix b = random.normal_points(depth, columns);
+        const RowMatrix a_transpose = a.transpose(), b_transpose = b.transpose();
+        RowMatrix values = RowMatrix::Constant(rows, columns, std::nan(""));
+        linalg::multiply(a, b, values);
+        CHECK(is_product(a.cast<long double>(), b.cast<long double>(), values));
+        RowMatrix again = RowMatrix::Constant(rows, columns, std::nan(""));
+        linalg::multiply_by_transpose(a, b_transpose, again);
+        CHECK(again == values);
+        again.setConstant(std::nan(""));
+        linalg::multiply_transpose_by(a_transpose, b, again);
+        CHECK(again == values);
+      }
+    }
+  }
+}
+
+TEST(nothing_around_a_block_is_touched) {
+  Random random(2);
+  const RowMatrix a = random.normal_points(13, 40), b = random.normal_points(11, 40);
+  RowMatrix large = RowMatrix::Constant(17, 19, 5.0);
+  linalg::multiply_by_transpose(a, b, large.block(2, 3, 13, 11));
+  CHECK(is_product(a.cast<long double>(), b.transpose().cast<long double>(),
+                   large.block(2, 3, 13, 11)));
+  large.block(2, 3, 13, 11).setConstant(5.0);
+  CHECK((large.array() == 5.0).all());
+}
+
+// Every number is one sum from first to last, so a part of the matrices gives the same bits.
+TEST(a_number_does_not_depend_on_its_neighbours) {
+  Random random(3);
+  const RowMatrix a = random.normal_points(67, 1500), b = random.normal_points(300, 1500);
+  RowMatrix all(67, 300);
+  linalg::multiply_by_transpose(a, b, all);
+  for (const Index rows : {1, 2, 5, 48, 66}) {
+    for (const Index columns : {2, 3, 8, 31, 100}) {
+      RowMatrix part(rows, columns);
+      linalg::multiply_by_transpose(a.bottomRows(rows), b.bottomRows(columns), part);
+      CHECK(part == all.bottomRightCorner(rows, columns));
+    }
+  }
+}
+
+TEST(a_triangular_root_is_applied_twice) {
+  Random random(4);
+  for (const Index size : kSizes) {
+    const RowMatrix root = lower_triangle(random, size);
+    GramFactor factor;
+    factor.assign(root, root.colwise().squaredNorm().transpose());
+    for (const Index columns : {1, 2, 8, 9, 33}) {
+      const RowMatrix values = random.normal_points(size, columns);
+      RowMatrix whitened(size, columns), coefficients(size, columns);
+      factor.solve(values, whitened, coefficients);
+      CHECK(is_product(root.cast<long double>(), values.cast<long double>(), whitened));
+      CHECK(is_product(root.transpose().cast<long double>(), whitened.cast<long double>(),
+                       coefficients));
+    }
+  }
+}
+
+TEST(any_number_of_threads_gives_the_same_bits) {
+  Random random(5);
+  const RowMatrix a = random.normal_points(700, 301), b = random.normal_points(37, 301);
+  const RowMatrix root = lower_triangle(random, 700), values = random.normal_points(700, 37);
+  GramFactor factor;
+  factor.assign(root, root.colwise().squaredNorm().transpose());
+  RowMatrix product, whitened, coefficients;
+  for (const int threads : {1, 2, 3, 5}) {
+    const ThreadLimit limit(threads);
+    CHECK(get_num_threads() == threads);
+    RowMatrix p(700, 37), w(700, 37), c(700, 37);
+    linalg::multiply_by_transpose(a, b, p);
+    factor.solve(values, w, c);
+    if (threads == 1) {
+      product = p;
+      whitened = w;
+      coefficients = c;
+    }
+    CHECK(p == product && w == whitened && c == coefficients);
+  }
+  CHECK(get_num_threads() != 5);
+}
+
+// The second thread that comes does its work alone; what both get is right.
+TEST(several_threads_at_once) {
+  Random random(6);
+  const RowMatrix a = random.normal_points(400, 200), b = random.normal_points(64, 200);
+  RowMatrix expected(400, 64);
+  linalg::multiply_by_transpose(a, b, expected);
+  std::vector<int> wrong(4, 0);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < wrong.size(); ++t) {
+    threads.emplace_back([&, t] {
+      const ThreadLimit limit(1 + static_cast<int>(t));
+      RowMatrix values(400, 64);
+      for (int i = 0; i < 200; ++i) {
+        values.setZero();
+        linalg::multiply_by_transpose(a, b, values);
+        wrong[t] += values != expected;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int count : wrong) CHECK(count == 0);
+}
+
+TEST(the_number_of_threads_is_checked) {
+  const int before = get_num_threads();
+  for (const int threads : {0, -1, 1000000}) CHECK_THROWS(set_num_threads(threads), Error);
+  CHECK(get_num_threads() == before);
+  set_num_threads(2);
+  CHECK(get_num_threads() == 2);
+  set_num_threads(before);
+}
+
+#ifndef _WIN32
+// The child has none of the parent's threads, and must not wait for them.
+TEST(a_forked_process_has_threads_of_its_own) {
+  Random random(7);
+  const ThreadLimit limit(3);
+  const RowMatrix a = random.normal_points(400, 200), b = random.normal_points(64, 200);
+  RowMatrix expected(400, 64);
+  linalg::multiply_by_transpose(a, b, expected);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    RowMatrix values(400, 64);
+    linalg::multiply_by_transpose(a, b, values);
+    _exit(values == expected ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+#endif
