@@ -6,7 +6,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -31,9 +32,16 @@ BURST = 2e-3
 BUSY = 1.1
 
 
-def one_thread() -> threadpool_limits:
-    """Hold NumPy's BLAS, and whatever uses OpenMP, to one thread inside a ``with`` statement."""
-    return threadpool_limits(limits=1)
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold NumPy's BLAS, parsimon and whatever uses OpenMP to one thread inside ``with``."""
+    before = parsimon.get_num_threads()
+    parsimon.set_num_threads(1)
+    try:
+        with threadpool_limits(limits=1):
+            yield
+    finally:
+        parsimon.set_num_threads(before)
 
 
 def block_shapes(features: int, model_order: int, batch_size: int) -> list[Shape]:

@@ -1,6 +1,8 @@
 #include <Eigen/Core>
+#include <parsimon/linalg/parallel.hpp>
 #include <parsimon/version.hpp>
 #include <string>
+#include <utility>
 
 #include "bindings.hpp"
 
@@ -20,6 +22,13 @@ void register_build_info(py::module_& module) {
     info["build_type"] = PARSIMON_BUILD_TYPE;
     return info;
   });
+  module.def("set_num_threads", &set_num_threads, py::arg("threads"));
+  module.def("get_num_threads", &get_num_threads);
+  module.def("available_processors", &parsimon::detail::available_processors);
+  module.def(
+      "limit_threads_here",
+      [](int threads) { return std::exchange(parsimon::detail::threads_of_this_call(), threads); },
+      py::arg("threads"), "For calls from this thread, 0 for no limit. Returns what it was.");
 }
 
 }  // namespace parsimon::bindings

@@ -191,6 +191,12 @@ void register_kernels(py::module_& module) {
         return std::make_shared<Scaled>(scale, part);
       },
       py::arg("scale"), py::arg("part"));
+  module.def(
+      "single",
+      [](const SharedKernel& part) -> SharedKernel {
+        return std::make_shared<SinglePrecision>(part);
+      },
+      py::arg("part"));
 
   module.def("parse_kernel", &parse, py::arg("text"),
              "The kernel that Kernel.describe() wrote as this text.");

@@ -15,7 +15,8 @@ namespace {
 
 using SharedPolk = Shared<Polk>;
 
-Index run(SharedPolk& model, const ConstRows& samples, const ConstRows& targets,
+template <class Samples>
+Index run(SharedPolk& model, const Samples& samples, const ConstRows& targets,
           const Eigen::Ref<const Vector>& sample_weights, Index batch_size) {
   return model.run([&](Polk& polk, const auto& keep_going) {
     return polk.run(samples, targets, sample_weights, batch_size, keep_going);
@@ -35,7 +36,8 @@ void finish_refit(SharedPolk& model, const Polk::Refit& refit) {
   model.use([&](Polk& polk) { polk.finish_refit(refit); });
 }
 
-RowMatrix predict(const SharedPolk& model, const ConstRows& points) {
+template <class Points>
+RowMatrix predict(const SharedPolk& model, const Points& points) {
   return model.use([&](const Polk& polk) {
     require(points.cols() == polk.features(), "The points have " + std::to_string(points.cols()) +
                                                   " features, but the model was made for " +
@@ -67,13 +69,16 @@ void register_polk(py::module_& module) {
   polk.def(py::init(&make), py::arg("kernel"), py::arg("loss"), py::arg("step"), py::arg("budget"),
            py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"),
            py::arg("maintenance") = py::none())
-      .def("run", &run, py::arg("samples"), py::arg("targets"), py::arg("sample_weights"),
-           py::arg("batch_size"))
+      .def("run", &run<ConstSingleRows>, py::arg("samples").noconvert(), py::arg("targets"),
+           py::arg("sample_weights"), py::arg("batch_size"))
+      .def("run", &run<ConstRows>, py::arg("samples"), py::arg("targets"),
+           py::arg("sample_weights"), py::arg("batch_size"))
       .def("begin_refit", &begin_refit, Unlocked())
       .def("add_to_refit", &add_to_refit, py::arg("refit"), py::arg("samples"), py::arg("targets"),
            py::arg("sample_weights"), Unlocked())
       .def("finish_refit", &finish_refit, py::arg("refit"), Unlocked())
-      .def("predict", &predict, py::arg("points"), Unlocked())
+      .def("predict", &predict<ConstSingleRows>, py::arg("points").noconvert(), Unlocked())
+      .def("predict", &predict<ConstRows>, py::arg("points"), Unlocked())
       .def_property_readonly("iterate", reading<Polk>([](const Polk& p) {
                                return p.function().expansion(0, p.outputs());
                              }));

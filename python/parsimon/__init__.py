@@ -4,6 +4,7 @@ from . import datasets, goodness_of_fit, kernels, plotting, schedules
 from ._build import __version__, build_info, get_cmake_dir, get_include
 from ._core import DivergenceError
 from ._io import load
+from ._threads import get_num_threads, set_num_threads
 from .bsgd import BSGDClassifier, BSGDRegressor
 from .colk import COLKClassifier, COLKRegressor, CompositionalLearner, PolicyEvaluator
 from .expansion import CompressionReport, KernelExpansion, komp
@@ -39,11 +40,13 @@ __all__ = [
     "datasets",
     "get_cmake_dir",
     "get_include",
+    "get_num_threads",
     "goodness_of_fit",
     "kernels",
     "komp",
     "load",
     "plotting",
     "schedules",
+    "set_num_threads",
     "sparsity_path",
 ]

@@ -53,8 +53,9 @@ def choose(estimator: POLK, training: Training, loss: Any, *, streaming: bool) -
     data = _Data(estimator, training, loss, streaming)
     regularization = data.regularization
     rate = data.learning_rate(regularization)
+    single = estimator.dtype == "float32"
     return Recipe(
-        kernel=data.kernel,
+        kernel=kernels.SinglePrecision(data.kernel) if single else data.kernel,
         step=_step(estimator, rate),
         budget=_budget(estimator, rate, data),
         regularization=regularization,
@@ -252,7 +253,8 @@ def _subsample(training: Training, size: int) -> tuple[Array, Array]:
     targets = training.targets[rows]
     if training.n_classes:
         targets = np.eye(training.n_classes)[targets[:, 0].astype(int)]
-    return X.toarray() if sparse.issparse(X) else X, targets
+    X = X.toarray() if sparse.issparse(X) else X
+    return X.astype(np.float64, copy=False), targets
 
 
 def _scale_gamma(training: Training) -> float:
@@ -260,7 +262,7 @@ def _scale_gamma(training: Training) -> float:
 
     def blocks() -> Iterator[Array]:
         # The same ones for sparse samples, so that these give the same bits.
-        return (X for X, _, _ in training.blocks(1, None))
+        return (X.astype(np.float64, copy=False) for X, _, _ in training.blocks(1, None))
 
     size = max(float(np.abs(X).max(initial=0.0)) for X in blocks())
     if size == 0:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ._model import BLOCK, Array, ModelEstimator, block_rows
 from ._progress import progress
+from ._threads import threads_of
 from .kernels import Kernel
 
 __all__ = ["TRACE_COLUMNS", "Array", "StreamEstimator", "Training"]
@@ -51,6 +52,9 @@ class Training:
         """Yield the samples in blocks of whole mini-batches, in random order if asked to."""
         order = None if random is None else random.permutation(len(self))
         rows = max(1, min(at_once, block_rows(self.X)) // batch_size) * batch_size
+        if order is None and len(self) <= rows and type(self.X) is np.ndarray:
+            yield self.X, self.targets, self.sample_weight
+            return
         for start in range(0, len(self), rows):
             part = slice(start, start + rows) if order is None else order[start : start + rows]
             X = self.X[part]
@@ -133,9 +137,10 @@ class StreamEstimator(ModelEstimator):
     def _run(
         self, model: Any, training: Training, random: np.random.RandomState | None, bar: Any
     ) -> None:
-        for X, targets, weight in training.blocks(self._mini_batch(), random):
-            bar.update(self._feed(model, training, X, targets, weight))
-            bar.set_postfix(model_order=model.model_order)
+        with threads_of(self.n_jobs):
+            for X, targets, weight in training.blocks(self._mini_batch(), random):
+                bar.update(self._feed(model, training, X, targets, weight))
+                bar.set_postfix(model_order=model.model_order)
 
     def _warn_if_target_is_out_of_reach(self) -> None:
         side = self._model.target_out_of_reach
@@ -147,6 +152,17 @@ class StreamEstimator(ModelEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _needs_no_validation(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> bool:
+        """Tell whether this is a block of a stream like many before."""
+        return (
+            "_model" in self.__dict__
+            and sample_weight is None
+            and type(y) is np.ndarray
+            and y.ndim == 1
+            and self._takes_as_it_is(X)
+            and len(y) == len(X)
+        )
 
     def _validate_sample_weight(self, sample_weight: ArrayLike | None, X: Any) -> Array:
         if sample_weight is None:

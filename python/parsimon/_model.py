@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _io
+from ._threads import threads_of
 from .expansion import KernelExpansion
 from .kernels import Kernel
 
@@ -41,10 +45,20 @@ def block_rows(X: Any) -> int:
     return int(np.clip(_BLOCK_NUMBERS // X.shape[1], 1, BLOCK))
 
 
+# The core takes samples of both as they are, mini-batch by mini-batch.
+FLOATS = (np.float64, np.float32)
+
+
+@lru_cache(maxsize=None)
+def _parameters(cls: type[ModelEstimator]) -> Callable[[ModelEstimator], Any]:
+    return attrgetter(*cls._get_param_names())
+
+
 class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
     """An estimator whose state is a model of the core."""
 
     kernel: Kernel | str
+    n_jobs: int | None = None
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -72,7 +86,32 @@ class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
     # -- input -----------------------------------------------------------------------------------
 
     def _validate_samples(self, X: ArrayLike, *, reset: bool = False) -> Any:
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
+        if not reset and self._takes_as_it_is(X):
+            return X
+        return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, order="C", reset=reset)
+
+    def _takes_as_it_is(self, X: Any) -> bool:
+        """Tell whether these are samples in which validation would find nothing to do.
+
+        It takes a hundred times as long as a small model takes to learn from a sample.
+        """
+        return (
+            type(X) is np.ndarray
+            and X.dtype.type in FLOATS
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == self.__dict__.get("n_features_in_")
+            and "feature_names_in_" not in self.__dict__
+            and X.flags.c_contiguous
+            and math.isfinite(X.sum())
+        )
+
+    def _check_parameters_if_changed(self) -> None:
+        given = _parameters(type(self))(self)
+        # Of what is the very same object, nothing is compared.
+        if self.__dict__.get("_checked") != given:
+            self._check_parameters()
+            self._checked = given
 
     # -- fitted state ----------------------------------------------------------------------------
 
@@ -118,14 +157,15 @@ class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
         """Values of the learned function, of shape (n_samples, n_outputs)."""
         model = self._fitted_model()
         checked = self._validate_samples(X)
-        if not sparse.issparse(checked):
-            return np.asarray(model.predict(checked))
-        rows = block_rows(checked)
-        blocks = [
-            model.predict(checked[start : start + rows].toarray())
-            for start in range(0, checked.shape[0], rows)
-        ]
-        return np.concatenate(blocks)
+        with threads_of(self.n_jobs):
+            if not sparse.issparse(checked):
+                return np.asarray(model.predict(checked))
+            rows = block_rows(checked)
+            blocks = [
+                model.predict(checked[start : start + rows].toarray())
+                for start in range(0, checked.shape[0], rows)
+            ]
+            return np.concatenate(blocks)
 
     # -- persistence -----------------------------------------------------------------------------
 
@@ -171,6 +211,7 @@ class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
+        state.pop("_checked", None)
         if "_model" in state:
             state["_model"] = _core.archive_to_bytes(state["_model"].to_entries())
         return state

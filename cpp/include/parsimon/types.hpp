@@ -16,6 +16,10 @@ using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::R
 using Rows = Eigen::Ref<RowMatrix, 0, Eigen::OuterStride<>>;
 using ConstRows = Eigen::Ref<const RowMatrix, 0, Eigen::OuterStride<>>;
 
+// Samples may come in single precision.
+using SingleRowMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using ConstSingleRows = Eigen::Ref<const SingleRowMatrix, 0, Eigen::OuterStride<>>;
+
 // The caller gave something that cannot be used; the callee has changed nothing.
 class Error : public std::invalid_argument {
  public:

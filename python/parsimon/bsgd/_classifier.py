@@ -35,7 +35,8 @@ class BSGDClassifier(BudgetMaintenance, POLKClassifier):
     maintenance_rate : float, default=1000.0
         For "nonparametric": after t samples, a point is removed with probability
         min(1, maintenance_rate / t).
-    learning_rate, schedule, regularization, epochs, shuffle, random_state, verbose
+    learning_rate, schedule, regularization, epochs, shuffle, n_jobs, random_state, \
+verbose
         As in :class:`POLKClassifier`.
     batch_size : int, default=1
         Samples a step.
@@ -84,6 +85,7 @@ class BSGDClassifier(BudgetMaintenance, POLKClassifier):
         epochs: int | str = "auto",
         shuffle: bool = True,
         average: bool = True,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -100,5 +102,6 @@ class BSGDClassifier(BudgetMaintenance, POLKClassifier):
         self.epochs = epochs
         self.shuffle = shuffle
         self.average = average
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

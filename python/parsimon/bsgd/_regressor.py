@@ -35,7 +35,8 @@ class BSGDRegressor(BudgetMaintenance, POLKRegressor):
     maintenance_rate : float, default=1000.0
         For "nonparametric": after t samples, a point is removed with probability
         min(1, maintenance_rate / t).
-    learning_rate, schedule, regularization, epochs, shuffle, random_state, verbose
+    learning_rate, schedule, regularization, epochs, shuffle, n_jobs, random_state, \
+verbose
         As in :class:`POLKRegressor`.
     batch_size : int, default=1
         Samples a step.
@@ -88,6 +89,7 @@ class BSGDRegressor(BudgetMaintenance, POLKRegressor):
         shuffle: bool = True,
         average: bool = True,
         normalize_y: bool = True,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -105,5 +107,6 @@ class BSGDRegressor(BudgetMaintenance, POLKRegressor):
         self.shuffle = shuffle
         self.average = average
         self.normalize_y = normalize_y
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

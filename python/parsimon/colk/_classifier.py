@@ -22,7 +22,7 @@ class COLKClassifier(RiskAware, POLKClassification):
     risk, risk_weight, moment_order, level, clip, tracking_rate, tracking_schedule, parsimony
         As in :class:`COLKRegressor`. With ``risk=None`` it is ``POLKClassifier("logistic")``.
     kernel, gamma, learning_rate, budget, max_model_order, schedule, regularization, batch_size, \
-epochs, shuffle, average, random_state, verbose
+epochs, shuffle, average, dtype, n_jobs, random_state, verbose
         As in :class:`POLKClassifier`.
 
     Attributes
@@ -70,6 +70,8 @@ epochs, shuffle, average, random_state, verbose
         epochs: int | str = "auto",
         shuffle: bool = True,
         average: bool = True,
+        dtype: str = "float64",
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -92,6 +94,8 @@ epochs, shuffle, average, random_state, verbose
         self.epochs = epochs
         self.shuffle = shuffle
         self.average = average
+        self.dtype = dtype
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

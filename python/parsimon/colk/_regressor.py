@@ -52,7 +52,7 @@ class COLKRegressor(RiskAware, POLKRegression):
     learning_rate : float or "auto", default="auto"
         alpha. With a clip, a rate with which predictions would run away is reduced, with a warning.
     kernel, gamma, budget, max_model_order, schedule, regularization, batch_size, epochs, shuffle, \
-average, normalize_y, refit, random_state, verbose
+average, normalize_y, refit, dtype, n_jobs, random_state, verbose
         As in :class:`POLKRegressor`; `refit` has an effect without risk only.
 
     Attributes
@@ -110,6 +110,8 @@ average, normalize_y, refit, random_state, verbose
         average: bool = True,
         normalize_y: bool = True,
         refit: bool = True,
+        dtype: str = "float64",
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -135,5 +137,7 @@ average, normalize_y, refit, random_state, verbose
         self.average = average
         self.normalize_y = normalize_y
         self.refit = refit
+        self.dtype = dtype
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

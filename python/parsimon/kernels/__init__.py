@@ -13,7 +13,7 @@ array([[3.        , 2.13533528],
        [2.13533528, 5.        ]])
 """
 
-from ._base import Kernel, Product, Scaled, Sum
+from ._base import Kernel, Product, Scaled, SinglePrecision, Sum
 from ._elementary import (
     Cauchy,
     Constant,
@@ -39,6 +39,7 @@ __all__ = [
     "Polynomial",
     "Product",
     "Scaled",
+    "SinglePrecision",
     "StudentT",
     "Sum",
     "from_description",

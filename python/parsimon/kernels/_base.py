@@ -196,3 +196,33 @@ class Scaled(Kernel):
 
     def __repr__(self) -> str:
         return f"{self.scale!r} * {_within(self.kernel, (Sum, Product))}"
+
+
+@dataclass(frozen=True)
+class SinglePrecision(Kernel):
+    """A kernel that multiplies points in single precision.
+
+    Twice as fast on samples of many features, and right to about six digits. Distances of near
+    points are computed in double precision all the same. It is what ``dtype="float32"`` makes of
+    the kernel of an estimator.
+
+    Parameters
+    ----------
+    kernel : kernel
+
+    Examples
+    --------
+    >>> from parsimon.kernels import Gaussian, SinglePrecision
+    >>> SinglePrecision(Gaussian(2.0))
+    SinglePrecision(kernel=Gaussian(bandwidth=2.0))
+    """
+
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        kernel = self.kernel
+        if not isinstance(kernel, Kernel):
+            raise ValueError(f"SinglePrecision needs a kernel, but {kernel!r} was given.")
+        if isinstance(kernel, SinglePrecision):
+            kernel = kernel.kernel
+        self._make(_core.single(kernel.core), kernel=kernel)

@@ -8,7 +8,7 @@ from typing import Any
 
 from parsimon import _core
 
-from ._base import Kernel, Product, Scaled, Sum, number
+from ._base import Kernel, Product, Scaled, SinglePrecision, Sum, number
 from ._elementary import (
     Cauchy,
     Constant,
@@ -82,6 +82,7 @@ _CONSTRUCTORS: dict[str, Any] = {
     "sum": lambda *parts: Sum(parts),
     "product": lambda *parts: Product(parts),
     "scale": Scaled,
+    "single": SinglePrecision,
 }
 
 

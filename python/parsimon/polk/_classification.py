@@ -13,10 +13,13 @@ from sklearn.utils.validation import validate_data
 
 from parsimon._base import Array, Training
 from parsimon._labels import distinct_labels
+from parsimon._model import FLOATS
 
 from ._common import POLK
 
 Self = TypeVar("Self", bound="POLKClassification")
+
+_NO_WEIGHTS = np.empty(0)
 
 
 def _gives_probabilities(estimator: POLKClassification) -> bool:
@@ -88,7 +91,10 @@ class POLKClassification(ClassifierMixin, POLK):
             The estimator.
         """
         with self._unchanged_on_error():
-            self._check_parameters()
+            self._check_parameters_if_changed()
+            quick = self._quick_training(X, y, classes, sample_weight)
+            if quick is not None:
+                return self._partial_fit(quick, {})
             first = not hasattr(self, "_model")
             X, labels = self._validate_both(X, y, reset=first)
             known = self._known_classes(classes, first)
@@ -172,9 +178,23 @@ class POLKClassification(ClassifierMixin, POLK):
         self, X: ArrayLike, y: ArrayLike, *, reset: bool
     ) -> tuple[Any, NDArray[Any]]:
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, order="C", reset=reset
+            self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", reset=reset
         )
         return X, np.asarray(y)
+
+    def _quick_training(
+        self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> Training | None:
+        """Return the block if it is like many before, with labels that are known integers."""
+        if classes is not None or not self._needs_no_validation(X, y, sample_weight):
+            return None
+        known = self.classes_
+        if y.dtype.kind not in "iu" or known.dtype.kind not in "iu":
+            return None
+        targets = known.searchsorted(y)
+        if (known.take(targets, mode="clip") != y).any():
+            return None
+        return Training(X, targets.astype(np.float64)[:, None], _NO_WEIGHTS, n_classes=len(known))
 
     def _known_classes(self, classes: ArrayLike | None, first: bool) -> NDArray[Any]:
         if not first:

@@ -11,7 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from parsimon import _auto, _core, schedules
 from parsimon._base import Array, StreamEstimator, Training
-from parsimon._checks import check_count, check_flag, check_number, check_verbose
+from parsimon._checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_number,
+    check_verbose,
+)
+from parsimon._threads import check_n_jobs
 from parsimon.kernels import Kernel
 
 
@@ -27,6 +34,7 @@ class POLK(StreamEstimator):
     schedule: schedules.PowerLaw | str
     regularization: float | str
     average: bool
+    dtype: str = "float64"
 
     _algorithms: tuple[str, ...] = ("polk",)
 
@@ -44,6 +52,8 @@ class POLK(StreamEstimator):
         for name in ("shuffle", "average"):
             check_flag(name, getattr(self, name))
         check_verbose(self.verbose)
+        check_choice("dtype", self.dtype, ("float64", "float32"))
+        check_n_jobs(self.n_jobs)
         schedules.resolve(self.schedule)
         _auto.resolve_kernel(self.kernel, 1.0)
         _auto.check_gamma(self.gamma)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from parsimon import _core
 from parsimon._base import Array, Training
 from parsimon._checks import check_flag
+from parsimon._model import FLOATS
 
 from ._common import POLK
 
@@ -86,7 +88,10 @@ class POLKRegression(RegressorMixin, POLK):
             The estimator.
         """
         with self._unchanged_on_error():
-            self._check_parameters()
+            self._check_parameters_if_changed()
+            if self._needs_no_validation(X, y, sample_weight) and _are_numbers(y):
+                fitted = self._fitted_normalisation(y)
+                return self._partial_fit(self._training(X, y, fitted, None), {})
             first = not hasattr(self, "_model")
             X, y = self._validate_both(X, y, reset=first)
             fitted = self._normalisation(y) if first else self._fitted_normalisation(y)
@@ -141,7 +146,7 @@ class POLKRegression(RegressorMixin, POLK):
             X,
             y,
             accept_sparse="csr",
-            dtype=np.float64,
+            dtype=FLOATS,
             order="C",
             multi_output=True,
             y_numeric=True,
@@ -190,6 +195,10 @@ class POLKRegression(RegressorMixin, POLK):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _are_numbers(y: NDArray[Any]) -> bool:
+    return y.dtype.type is np.float64 and math.isfinite(y.sum())
 
 
 def _regression_loss(loss: Any) -> str:

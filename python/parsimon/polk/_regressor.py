@@ -27,7 +27,7 @@ class POLKRegressor(POLKRegression):
         Width of a kernel given by name. "auto" chooses among multiples of "scale" by the
         leave-one-out error of kernel ridge regression on a part of the data.
     learning_rate, parsimony, budget, max_model_order, schedule, regularization, batch_size, \
-epochs, shuffle, average, random_state, verbose
+epochs, shuffle, average, dtype, n_jobs, random_state, verbose
         As in :class:`POLKClassifier`.
     normalize_y : bool, default=True
         Whether to subtract the mean of the targets and divide by their standard deviation, both
@@ -76,6 +76,8 @@ epochs, shuffle, average, random_state, verbose
         average: bool = True,
         normalize_y: bool = True,
         refit: bool = True,
+        dtype: str = "float64",
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -94,5 +96,7 @@ epochs, shuffle, average, random_state, verbose
         self.average = average
         self.normalize_y = normalize_y
         self.refit = refit
+        self.dtype = dtype
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -46,6 +46,12 @@ class SPPPOTClassifier(POLKClassification):
     average : bool, default=True
         Whether to predict with an average of the iterates, weighted towards the latest, instead
         of the last one.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision of the products between samples and the points of the model; "float32" is faster
+        on many features. The model itself is always kept in double precision.
+    n_jobs : int, optional
+        Threads to use, -1 for as many as there are processors; by default
+        :func:`parsimon.get_num_threads`. The result is the same with any number.
     random_state : int, RandomState instance or None, default=None
         Source of the shuffling.
     verbose : int, default=0
@@ -88,6 +94,8 @@ class SPPPOTClassifier(POLKClassification):
         epochs: int | str = "auto",
         shuffle: bool = True,
         average: bool = True,
+        dtype: str = "float64",
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -103,6 +111,8 @@ class SPPPOTClassifier(POLKClassification):
         self.epochs = epochs
         self.shuffle = shuffle
         self.average = average
+        self.dtype = dtype
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

@@ -77,17 +77,17 @@ class Polk {
     return advance(samples, targets, sample_weights, 1);
   }
 
-  // Mini-batch by mini-batch through a block of samples, as long as keep_going() says so.
-  // Returns how many samples were taken.
-  template <typename KeepGoing>
-  Index run(const ConstRows& samples, const ConstRows& targets,
+  // Mini-batch by mini-batch through a block of samples, in double or single precision, as long as
+  // keep_going() says so. Returns how many samples were taken.
+  template <typename Samples, typename KeepGoing>
+  Index run(const Samples& samples, const ConstRows& targets,
             const Eigen::Ref<const Vector>& sample_weights, Index batch_size,
             KeepGoing&& keep_going) {
     check(samples, targets, sample_weights);
     return for_each_mini_batch(
         samples.rows(), batch_size, keep_going, [&](Index start, Index count, double share) {
           const Index weighted = sample_weights.size() > 0 ? count : 0;
-          advance(samples.middleRows(start, count), targets.middleRows(start, count),
+          advance(widened_.rows(samples, start, count), targets.middleRows(start, count),
                   sample_weights.segment(weighted > 0 ? start : 0, weighted), share);
         });
   }
@@ -134,7 +134,8 @@ class Polk {
   }
 
   // values = f at the points: the average of the iterates if there is one, else the last.
-  void predict(const ConstRows& points, Rows values) const {
+  template <typename Points>
+  void predict(const Points& points, Rows values) const {
     const RowMatrix weights = prediction_weights();
     evaluate(function_.dictionary(), weights, points, values);
   }
@@ -242,7 +243,8 @@ class Polk {
     trace_.add(record);
   }
 
-  void check(const ConstRows& samples, const ConstRows& targets,
+  template <typename Samples>
+  void check(const Samples& samples, const ConstRows& targets,
              const Eigen::Ref<const Vector>& sample_weights) const {
     require(samples.cols() == features(), "The samples have " + std::to_string(samples.cols()) +
                                               " features, but the model was made for " +
@@ -263,6 +265,7 @@ class Polk {
   Trace trace_;
 
   Batch batch_;
+  Widened widened_;
   RowBuffer predictions_;
   RowBuffer gradient_;
   RowBuffer new_weights_;

@@ -21,6 +21,8 @@ constexpr Index direct_features = 16;
 // nearer than this fraction are computed again from the differences, which leaves a relative
 // error of 1e-12 at worst.
 constexpr double cancellation = 1e-3;
+// The same where products are in single precision.
+constexpr double single_cancellation = 0.03;
 
 // Scaled coordinates stay below this, so that no difference of two of them overflows: equal
 // points are at distance 0 and distant ones at infinity, but no pair at NaN.
@@ -187,24 +189,56 @@ void direct_distances(const View& a, const View& b, Rows values, const Finish& f
 // From products ab to squared distances: out_j = norm + norms_j - 2 out_j, computed again where
 // that cancels. The test is also true of NaN, which is what overflow of the norms leads to.
 inline void complete_squared_distances(const double* point, double norm, const View& b,
-                                       double* out) {
+                                       double near, double* out) {
   const double* norms = b.squared_norms().data();
   Eigen::Map<Eigen::ArrayXd> distances(out, b.rows());
   const auto sums = Eigen::Map<const Eigen::ArrayXd>(norms, b.rows()) + norm;
   distances = sums - 2.0 * distances;
-  if ((distances - cancellation * sums).template minCoeff<Eigen::PropagateNaN>() > 0) return;
+  if ((distances - near * sums).template minCoeff<Eigen::PropagateNaN>() > 0) return;
   for (Index j = 0; j < b.rows(); ++j) {
-    if (out[j] > cancellation * (norms[j] + norm)) continue;
+    if (out[j] > near * (norms[j] + norm)) continue;
     out[j] = distance<Square>(point, b.points().row(j).data(), b.features());
   }
 }
 
-// values(i, j) = <a_i, b_j>. One sample is a vector, with which Eigen is quickest.
-inline void multiply_points(const View& a, const View& b, Rows values) {
-  if (values.rows() == 1 || values.cols() == 1) {
+struct RoundedProducts;
+
+inline bool in_single_precision(const View& a, const View& b) {
+  return a.is_rounded() && b.is_rounded();
+}
+
+// values(i, j) = <a_i, b_j>, in single precision where both views are there in it, then
+// finish(begin, end) on rows of them, on several threads if there are many.
+template <class Finish>
+void multiply_points(const View& a, const View& b, Rows values, const Finish& finish) {
+  if (values.size() == 0) return;
+  const Index depth = a.features(), columns = values.cols();
+  const double flops = 2.0 * static_cast<double>(depth) * static_cast<double>(values.size());
+  if (in_single_precision(a, b)) {
+    const Index width = linalg::padded<float>(columns);
+    const auto right = linalg::narrow_transpose(b.rounded().data(), depth, columns, depth);
+    const linalg::Tall<float> left{a.rounded().data(), depth};
+    linalg::share(values.rows(), linalg::kGrain, flops, [&](Index begin, Index end) {
+      float* products = scratch<RoundedProducts, float>((end - begin) * width);
+      linalg::multiply(end - begin, width, depth, left.from_row(begin), right, products, width);
+      for (Index i = begin; i < end; ++i) {
+        const float* row = products + (i - begin) * width;
+        values.row(i) = Eigen::Map<const Eigen::RowVectorXf>(row, columns).cast<double>();
+      }
+      finish(begin, end);
+    });
+  } else if (values.rows() == 1 || columns == 1) {
+    // Eigen is quickest with a single sample.
     values.noalias() = a.points() * b.points().transpose();
-  } else if (values.size() > 0) {
-    linalg::multiply_by_transpose(a.points(), b.points(), values);
+    finish(0, values.rows());
+  } else {
+    const auto right = linalg::narrow_transpose(b.points().data(), depth, columns, depth);
+    const linalg::Tall<double> left{a.points().data(), depth};
+    linalg::share(values.rows(), linalg::kGrain, flops, [&](Index begin, Index end) {
+      linalg::multiply_rows(left.from_row(begin), depth, right,
+                            values.middleRows(begin, end - begin));
+      finish(begin, end);
+    });
   }
 }
 
@@ -212,12 +246,16 @@ inline void multiply_points(const View& a, const View& b, Rows values) {
 template <class Finish>
 void squared_distances(const View& a, const View& b, Rows values, const Finish& finish) {
   if (a.features() <= direct_features) return direct_distances<Square>(a, b, values, finish);
-  if (is_column(values)) return squared_distances(b, a, as_row(values), finish);
-  multiply_points(a, b, values);
-  const auto complete = [&](Index i) {
-    complete_squared_distances(a.points().row(i).data(), a.squared_norms()(i), b, &values(i, 0));
-  };
-  compute_rows(values, complete, finish);
+  const bool single = in_single_precision(a, b);
+  if (is_column(values) && !single) return squared_distances(b, a, as_row(values), finish);
+  const double near = single ? single_cancellation : cancellation;
+  multiply_points(a, b, values, [&](Index begin, Index end) {
+    const auto complete = [&](Index i) {
+      complete_squared_distances(a.points().row(begin + i).data(), a.squared_norms()(begin + i), b,
+                                 near, &values(begin + i, 0));
+    };
+    compute_rows(values.middleRows(begin, end - begin), complete, finish);
+  });
 }
 
 }  // namespace parsimon::detail

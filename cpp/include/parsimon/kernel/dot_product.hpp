@@ -38,7 +38,7 @@ class Linear final : public DotProduct {
   Linear() : DotProduct(1.0) {}
 
   void block(const View* a, const View* b, Rows values) const override {
-    detail::multiply_points(*a, *b, values);
+    detail::multiply_points(*a, *b, values, [](Index, Index) {});
   }
 
   void diagonal(const View* a, Eigen::Ref<Vector> values) const override {
@@ -80,8 +80,9 @@ class Polynomial final : public DotProduct {
   }
 
   void block(const View* a, const View* b, Rows values) const override {
-    detail::multiply_points(*a, *b, values);
-    raise(values);
+    detail::multiply_points(*a, *b, values, [&](Index begin, Index end) {
+      raise(values.middleRows(begin, end - begin));
+    });
   }
 
   void diagonal(const View* a, Eigen::Ref<Vector> values) const override {

@@ -28,21 +28,36 @@ class View {
   void resize(Index rows, Index features) {
     points_.resize(rows, features);
     squared_norms_.resize(rows);
+    rounded_.resize(0, features);
+  }
+
+  // A copy in single precision, if there is one: products of two views that both have it are
+  // computed with it.
+  bool is_rounded() const { return rounded_.rows() == rows(); }
+  auto rounded() const { return rounded_.all(); }
+  void round() {
+    rounded_.resize(rows(), features()) = points().template cast<float>();
   }
 
   void append(const View& other, Index row) {
     points_.resize(points_.rows(), other.features());
     points_.append(other.points_.row(row));
     squared_norms_.append(other.squared_norms_.row(row));
+    if (other.is_rounded()) {
+      rounded_.resize(rounded_.rows(), other.features());
+      rounded_.append(other.rounded_.row(row));
+    }
   }
 
   void replace_by_last(Index i) {
+    if (is_rounded()) rounded_.replace_by_last(i);
     points_.replace_by_last(i);
     squared_norms_.replace_by_last(i);
   }
 
   // Row i becomes what row order[i] was; rows that are not named go.
   void select(const std::vector<Index>& order) {
+    if (is_rounded()) rounded_.select(order);
     points_.select(order);
     squared_norms_.select(order);
   }
@@ -50,6 +65,7 @@ class View {
  private:
   RowBuffer points_;
   RowBuffer squared_norms_{1};
+  RowBufferOf<float> rounded_;
 };
 
 // A positive definite function of two points. Immutable, so one kernel may serve many threads.
@@ -77,6 +93,9 @@ class Kernel {
   // gradient.row(j) += sum_i weights(i, j) * (d/dx) k(a_i, x) at x = b_j
   virtual void add_gradient(const View* a, const View* b, const ConstRows& weights,
                             Rows gradient) const = 0;
+
+  // How far values may be off relative to k(x, x), if by more than double precision has it.
+  virtual double resolution() const { return 0; }
 
   // An expression that parse_kernel() turns back into the same kernel.
   virtual std::string describe() const = 0;

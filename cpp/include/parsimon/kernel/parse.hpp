@@ -36,7 +36,7 @@ class KernelParser {
             "A function kernel cannot be read back, because only its name was written; give the "
             "kernel again when loading.");
     expect('(');
-    if (name == "sum" || name == "product" || name == "scale") {
+    if (name == "sum" || name == "product" || name == "scale" || name == "single") {
       require(depth < Composite::largest_depth, "A kernel expression is nested more than " +
                                                     std::to_string(Composite::largest_depth) +
                                                     " deep.");
@@ -66,7 +66,7 @@ class KernelParser {
     }
     throw Error("There is no kernel named '" + name + "' at position " + std::to_string(at_) +
                 " of a kernel expression; known are gaussian, laplacian, matern, cauchy, "
-                "student_t, polynomial, linear, constant, sum, product and scale.");
+                "student_t, polynomial, linear, constant, sum, product, scale and single.");
   }
 
   KernelPtr read_composite(const std::string& name, int depth) {
@@ -76,13 +76,14 @@ class KernelParser {
       expect(',');
     }
     std::vector<KernelPtr> parts{read_kernel(depth)};
-    while (name != "scale" && peek() == ',') {
+    while ((name == "sum" || name == "product") && peek() == ',') {
       ++at_;
       parts.push_back(read_kernel(depth));
     }
     expect(')');
     if (name == "sum") return std::make_shared<Sum>(std::move(parts));
     if (name == "product") return std::make_shared<Product>(std::move(parts));
+    if (name == "single") return std::make_shared<SinglePrecision>(parts.front());
     return std::make_shared<Scaled>(scale, parts.front());
   }
 

@@ -102,23 +102,30 @@ void multiply(Index rows, Index columns, Index depth, const Tall<Scalar>& a,
   }
 }
 
+// Threads share tall matrices in multiples of so many rows, of all heights of tiles.
+constexpr Index kGrain = 24;
+
 struct PaddedResult;
 
-// values = a b for a result whose rows are not padded.
+// values = a b for a result whose rows need not be padded.
+inline void multiply_rows(const Tall<double>& a, Index depth, const Narrow<double>& b,
+                          Rows values) {
+  const Index width = padded<double>(values.cols());
+  if (width == values.cols()) {
+    return multiply(values.rows(), width, depth, a, b, values.data(), values.outerStride());
+  }
+  double* result = scratch<PaddedResult>(values.rows() * width);
+  multiply(values.rows(), width, depth, a, b, result, width);
+  values = Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>(result, values.rows(), values.cols(),
+                                                          Eigen::OuterStride<>(width));
+}
+
+// The same on several threads.
 inline void multiply_into(const Tall<double>& a, Index depth, const Narrow<double>& b,
                           Rows values) {
   const double flops = 2.0 * static_cast<double>(depth) * static_cast<double>(values.size());
-  const Index width = padded<double>(values.cols());
-  share(values.rows(), 24, flops, [&](Index begin, Index end) {
-    auto part = values.middleRows(begin, end - begin);
-    if (width == values.cols()) {
-      multiply(end - begin, width, depth, a.from_row(begin), b, part.data(), part.outerStride());
-      return;
-    }
-    double* result = scratch<PaddedResult>((end - begin) * width);
-    multiply(end - begin, width, depth, a.from_row(begin), b, result, width);
-    part = Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>(result, end - begin, values.cols(),
-                                                          Eigen::OuterStride<>(width));
+  share(values.rows(), kGrain, flops, [&](Index begin, Index end) {
+    multiply_rows(a.from_row(begin), depth, b, values.middleRows(begin, end - begin));
   });
 }
 
@@ -150,21 +157,20 @@ inline void solve_with_root(const ConstRows& root, Index columns, const double* 
   const Narrow<double> right{values, row, panel_width<double>};
   // So many rows of T stay in the cache from one use to the other. With several threads, which
   // have to meet after each block, there are more.
-  constexpr Index grain = 24;
   const double flops_per_row = 2.0 * static_cast<double>(size) * static_cast<double>(width);
-  const bool alone = get_num_threads() == 1 || flops_per_row * grain < kWorthSharing;
-  const Index block = alone ? grain : 2 * grain * get_num_threads();
+  const bool alone = get_num_threads() == 1 || flops_per_row * kGrain < kWorthSharing;
+  const Index block = alone ? kGrain : 2 * kGrain * get_num_threads();
   std::fill(coefficients, coefficients + size * row, 0.0);
   for (Index i = 0; i < size; i += block) {
     const Index count = std::min(block, size - i);
     const Index depth = i + count;
     const double flops = flops_per_row * static_cast<double>(count);
-    share(count, grain, flops, [&](Index begin, Index end) {
+    share(count, kGrain, flops, [&](Index begin, Index end) {
       const Index first = i + begin;
       multiply(end - begin, width, i + end, Tall<double>{&root.coeffRef(first, 0), stride}, right,
                whitened + first * row, row);
     });
-    share(depth, grain, flops, [&](Index begin, Index end) {
+    share(depth, kGrain, flops, [&](Index begin, Index end) {
       for_each_panel<double>(width, [&](auto packets, Index j) {
         for_each_tile<packets>(count, [&](auto height, Index r) {
           const Index known = std::min(i + r + height, end);

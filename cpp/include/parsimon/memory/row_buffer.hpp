@@ -9,20 +9,23 @@ namespace parsimon {
 
 // A row-major matrix whose memory only ever grows: rows come and go, or the shape changes from one
 // use to the next, and a loop in steady state does not allocate.
-class RowBuffer {
+template <class Scalar>
+class RowBufferOf {
  public:
-  using Map = Eigen::Map<RowMatrix, Eigen::AlignedMax>;
-  using ConstMap = Eigen::Map<const RowMatrix, Eigen::AlignedMax>;
+  using Matrix = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Row = Eigen::Matrix<Scalar, 1, Eigen::Dynamic>;
+  using Map = Eigen::Map<Matrix, Eigen::AlignedMax>;
+  using ConstMap = Eigen::Map<const Matrix, Eigen::AlignedMax>;
 
-  explicit RowBuffer(Index columns = 0) : columns_(columns) {}
+  explicit RowBufferOf(Index columns = 0) : columns_(columns) {}
 
   Index rows() const { return rows_; }
   Index columns() const { return columns_; }
   Map all() { return {storage_.data(), rows_, columns_}; }
   ConstMap all() const { return {storage_.data(), rows_, columns_}; }
-  auto row(Index i) { return Eigen::Map<RowVector>(storage_.data() + i * columns_, columns_); }
+  auto row(Index i) { return Eigen::Map<Row>(storage_.data() + i * columns_, columns_); }
   auto row(Index i) const {
-    return Eigen::Map<const RowVector>(storage_.data() + i * columns_, columns_);
+    return Eigen::Map<const Row>(storage_.data() + i * columns_, columns_);
   }
 
   // Keeps the first rows that fit; new ones are uninitialised.
@@ -41,14 +44,14 @@ class RowBuffer {
     return resize(rows);
   }
 
-  template <typename Row>
-  void append(const Eigen::MatrixBase<Row>& values) {
+  template <typename Values>
+  void append(const Eigen::MatrixBase<Values>& values) {
     resize(rows_ + 1);
     row(rows_ - 1) = values;
   }
 
   void erase(Index i) {
-    double* rest = storage_.data() + (i + 1) * columns_;
+    Scalar* rest = storage_.data() + (i + 1) * columns_;
     std::copy(rest, storage_.data() + rows_ * columns_, storage_.data() + i * columns_);
     --rows_;
   }
@@ -68,16 +71,33 @@ class RowBuffer {
         if (source != i) row(i) = row(source);
       }
     } else {
-      const RowMatrix old = all();
+      const Matrix old = all();
       for (Index i = 0; i < count; ++i) row(i) = old.row(order[static_cast<std::size_t>(i)]);
     }
     rows_ = count;
   }
 
  private:
-  Vector storage_;
+  Eigen::Matrix<Scalar, Eigen::Dynamic, 1> storage_;
   Index columns_;
   Index rows_ = 0;
+};
+
+using RowBuffer = RowBufferOf<double>;
+
+// A few rows at a time of a matrix of any precision, in double precision.
+class Widened {
+ public:
+  ConstRows rows(const ConstRows& all, Index start, Index count) {
+    return all.middleRows(start, count);
+  }
+  ConstRows rows(const ConstSingleRows& all, Index start, Index count) {
+    buffer_.resize(count, all.cols()) = all.middleRows(start, count).cast<double>();
+    return buffer_.all();
+  }
+
+ private:
+  RowBuffer buffer_;
 };
 
 }  // namespace parsimon

@@ -19,15 +19,17 @@ namespace parsimon {
 inline constexpr Index kEvaluationBlock = 256;
 
 // values.row(i) = sum_m weights.row(m) k(d_m, x_i)
-inline void evaluate(const Dictionary& dictionary, const ConstRows& weights,
-                     const ConstRows& points, Rows values) {
+template <typename Points>
+void evaluate(const Dictionary& dictionary, const ConstRows& weights, const Points& points,
+              Rows values) {
   values.setZero();
   if (dictionary.size() == 0) return;
   std::vector<View> views;
   RowBuffer kernel_values;
+  Widened widened;
   for (Index start = 0; start < points.rows(); start += kEvaluationBlock) {
     const Index count = std::min(kEvaluationBlock, points.rows() - start);
-    dictionary.make_views(points.middleRows(start, count), views);
+    dictionary.make_views(widened.rows(points, start, count), views);
     auto block = kernel_values.resize(dictionary.size(), count);
     dictionary.kernel().block(dictionary.views(), views.data(), block);
     linalg::multiply_transpose_by(block, weights, values.middleRows(start, count));

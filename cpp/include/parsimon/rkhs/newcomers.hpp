@@ -28,9 +28,9 @@ class Newcomers {
   // The same where the basis is fresh and a point is worth it: less drowns in rounding.
   static constexpr double kFinest = 1e-13;
 
-  // cross = K(basis, block); gram = K(block, block), both overwritten.
+  // cross = K(basis, block); gram = K(block, block), both overwritten. resolution: the kernel's.
   void factorise(const GramFactor& basis, Rows cross, Rows gram,
-                 const PivotedRoot::Stakes& stakes = {}) {
+                 const PivotedRoot::Stakes& stakes = {}, double resolution = 0) {
     const Index size = gram.rows();
     self_kernel_ = gram.diagonal();
     auto all = all_coefficients_.resize(basis.size(), size);
@@ -40,7 +40,7 @@ class Newcomers {
       linalg::multiply_transpose_by(cross, cross, explained);
       gram -= explained;
     }
-    split_.run(gram, self_kernel_, kTolerance, stakes);
+    split_.run(gram, self_kernel_, std::max(kTolerance, resolution), stakes);
     gather(gram);
   }
 

@@ -290,7 +290,7 @@ class SparseFunction {
     stakes.weights = candidates_.weights().all().leftCols(scored_).rowwise().norm();
     const double all = stakes.weights.dot(candidates_.gram().all().diagonal().cwiseSqrt());
     if (budget > kResolution * all) stakes.affordable = 0.1 * budget;
-    stakes.finest = Newcomers::kFinest;
+    stakes.finest = std::max(Newcomers::kFinest, dictionary_.kernel().resolution());
     return stakes;
   }
 
@@ -302,7 +302,8 @@ class SparseFunction {
     const double for_folding =
         limit.caps_points() ? std::numeric_limits<double>::infinity() : squared_budget;
     const Index known = basis_size();
-    newcomers_.factorise(factor_, candidates_.cross().all(), candidates_.gram().all(), stakes);
+    newcomers_.factorise(factor_, candidates_.cross().all(), candidates_.gram().all(), stakes,
+                         dictionary_.kernel().resolution());
     double squared_error = newcomers_.fold(weights_.all().topRows(known),
                                            candidates_.weights().all(), scored_, for_folding);
     merge_duplicates(samples);
@@ -461,7 +462,7 @@ class SparseFunction {
     auto gram = candidates_.gram().resize(count, count);
     if (factor.size() > 0) dictionary_.kernel().block(basis.data(), block.data(), cross);
     dictionary_.kernel().block(block.data(), block.data(), gram);
-    newcomers_.factorise(factor, cross, gram);
+    newcomers_.factorise(factor, cross, gram, {}, dictionary_.kernel().resolution());
     for (Index i = 0; i < count; ++i) {
       const Index member = members[static_cast<std::size_t>(newcomers_.order(i))];
       (i < newcomers_.independent() ? order : outside).push_back(member);
