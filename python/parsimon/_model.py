@@ -42,7 +42,7 @@ _BLOCK_NUMBERS = 1 << 22
 
 def block_rows(X: Any) -> int:
     """Return how many of these samples to take at a time."""
-    return int(np.clip(_BLOCK_NUMBERS // X.shape[1], 1, BLOCK))
+    return max(1, min(_BLOCK_NUMBERS // X.shape[1], BLOCK))
 
 
 # The core takes samples of both as they are, mini-batch by mini-batch.

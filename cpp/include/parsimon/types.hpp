@@ -32,6 +32,11 @@ class DivergenceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Texts that are literals are made into strings only if they are needed.
+inline void require(bool condition, const char* message) {
+  if (!condition) throw Error(message);
+}
+
 inline void require(bool condition, const std::string& message) {
   if (!condition) throw Error(message);
 }

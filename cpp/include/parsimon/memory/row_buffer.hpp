@@ -85,6 +85,17 @@ class RowBufferOf {
 
 using RowBuffer = RowBufferOf<double>;
 
+// Makes room for at least so many numbers. What was there is lost if it grows.
+inline void ensure_size(Vector& vector, Index size) {
+  if (vector.size() < size) vector.resize(size + size / 2);
+}
+
+// The same for a list, ahead of an assignment, which would take just what it needs each time.
+template <typename T>
+void ensure_capacity(std::vector<T>& list, std::size_t size) {
+  if (list.capacity() < size) list.reserve(2 * size);
+}
+
 // A few rows at a time of a matrix of any precision, in double precision.
 class Widened {
  public:

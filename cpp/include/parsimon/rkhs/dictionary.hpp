@@ -94,13 +94,15 @@ class Dictionary {
   void select(const std::vector<Index>& order) {
     points_.select(order);
     for (View& view : views_) view.select(order);
-    std::vector<bool> was_protected = protected_;
-    std::vector<Index> old_ids = ids_;
+    ensure_capacity(old_protected_, protected_.size());
+    ensure_capacity(old_ids_, ids_.size());
+    old_protected_ = protected_;
+    old_ids_ = ids_;
     protected_.resize(order.size());
     ids_.resize(order.size());
     for (std::size_t i = 0; i < order.size(); ++i) {
-      protected_[i] = was_protected[static_cast<std::size_t>(order[i])];
-      ids_[i] = old_ids[static_cast<std::size_t>(order[i])];
+      protected_[i] = old_protected_[static_cast<std::size_t>(order[i])];
+      ids_[i] = old_ids_[static_cast<std::size_t>(order[i])];
     }
   }
 
@@ -131,6 +133,9 @@ class Dictionary {
   std::vector<bool> protected_;
   std::vector<Index> ids_;
   Index next_id_ = 0;
+
+  std::vector<bool> old_protected_;
+  std::vector<Index> old_ids_;
 };
 
 }  // namespace parsimon

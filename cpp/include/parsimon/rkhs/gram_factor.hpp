@@ -129,9 +129,13 @@ class GramFactor {
   // How far T is from its invariant along one direction, O(size()^2): with k = K e_j,
   // T k and the solution y of T' y = e_j are the same vector if T K T' = I.
   double residual(Index j, const Eigen::Ref<const Vector>& kernel_column) const {
-    Vector expected = Vector::Unit(size_, j);
+    struct Expected;
+    struct Whitened;
+    Eigen::Map<Vector> expected(scratch<Expected>(size_), size_);
+    Eigen::Map<Vector> whitened(scratch<Whitened>(size_), size_);
+    expected = Vector::Unit(size_, j);
     root().transpose().template triangularView<Eigen::Upper>().solveInPlace(expected);
-    const Vector whitened = root().template triangularView<Eigen::Lower>() * kernel_column;
+    whitened.noalias() = root().template triangularView<Eigen::Lower>() * kernel_column;
     return (whitened - expected).norm() / expected.norm();
   }
 

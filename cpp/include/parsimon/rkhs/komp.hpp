@@ -61,6 +61,7 @@ class Komp {
 
  private:
   static constexpr double kCancellation = 1e-3;
+  using Part = Eigen::VectorBlock<Vector>;
 
   void start(const std::vector<bool>& is_protected) {
     const Index total = weights_->rows();
@@ -69,10 +70,14 @@ class Komp {
     std::iota(positions_.begin(), positions_.end(), Index{0});
     alive_.resize(static_cast<std::size_t>(newcomers_->factor().size()));
     std::iota(alive_.begin(), alive_.end(), Index{0});
+    ensure_capacity(protected_, is_protected.size());
     protected_ = is_protected;
-    inverse_diagonal_.resize(total);
-    column_.resize(total);
-    spread_.resize(newcomers_->coefficients().columns());
+    ensure_capacity(cancelled_, is_protected.size());
+    ensure_size(inverse_diagonal_, total);
+    ensure_size(column_, total);
+    ensure_size(pivot_row_, basis_->size());
+    ensure_size(spread_, newcomers_->coefficients().columns());
+    ensure_size(solved_, newcomers_->coefficients().columns());
     inverse_diagonal_.head(basis_->size()) = basis_->inverse_diagonal();
     auto whitened = whitened_.resize(basis_->size(), newcomers_->factor().size());
     if (whitened.size() > 0) {
@@ -118,7 +123,8 @@ class Komp {
     // Column of the inverse divided by the root of its pivot: -A u for the basis, u for newcomers.
     auto column = column_.head(known + count);
     newcomers_->factor().remove(k, column.tail(count));
-    column.head(known).noalias() = -(newcomers_->coefficients().all() * spread(column.tail(count)));
+    column.head(known).noalias() = newcomers_->coefficients().all() * spread(column.tail(count));
+    column.head(known) *= -1;
     refit(column, known + k, column(known + k));
     downdate_basis_diagonal(column.head(known));
     erase(alive_, k);
@@ -129,21 +135,24 @@ class Komp {
     const Index known = basis_->size();
     const Index count = newcomers_->factor().size();
     auto coefficients = newcomers_->coefficients().all();
-    const RowVector of_removed = coefficients.row(j);
+    of_removed_.resize(0, coefficients.cols());
+    of_removed_.append(coefficients.row(j));
+    const auto of_removed = of_removed_.row(0);
 
     auto column = column_.head(known + count);
-    pivot_row_.resize(known);
-    basis_->remove(j, pivot_row_);
-    const double root = pivot_row_(j);
+    auto pivot_row = pivot_row_.head(known);
+    basis_->remove(j, pivot_row);
+    const double root = pivot_row(j);
     column.tail(count) = -solve_schur(of_removed);
-    column.head(known).noalias() = pivot_row_ * root - coefficients * spread(column.tail(count));
+    column.head(known).noalias() = coefficients * spread(column.tail(count));
+    column.head(known) = pivot_row * root - column.head(known);
     column /= std::sqrt(column(j));
     refit(column, j, column(j));
     downdate_basis_diagonal(column.head(known));
 
     // Without point j the newcomers are explained less well by the basis.
-    coefficients.noalias() -= (pivot_row_ / root) * of_removed;
-    newcomers_->schur().all().noalias() += of_removed.transpose() * (of_removed / (root * root));
+    subtract_outer(1 / root, pivot_row, of_removed.data(), newcomers_->coefficients());
+    subtract_outer(-1 / (root * root), of_removed, of_removed.data(), newcomers_->schur());
     if (count > 0) refactor_schur();
     newcomers_->coefficients().erase(j);
     std::copy(inverse_diagonal_.data() + j + 1, inverse_diagonal_.data() + known,
@@ -154,8 +163,21 @@ class Komp {
 
   // W <- W - P(:, j) w_j / P(j, j); row j itself is about to go.
   void refit(const Eigen::Ref<const Vector>& column, Index j, double root) {
-    const RowVector weight = weights_->row(j) / root;
-    weights_->all().noalias() -= column * weight;
+    weight_.resize(0, weights_->columns());
+    weight_.append(weights_->row(j));
+    subtract_outer(1 / root, column, weight_.row(0).data(), *weights_);
+  }
+
+  // target(i, :) -= factor column(i) row: Eigen would make temporaries of it.
+  template <typename Column>
+  static void subtract_outer(double factor, const Column& column, const double* row,
+                             RowBuffer& target) {
+    const Index columns = target.columns();
+    double* out = target.all().data();
+    for (Index i = 0; i < target.rows(); ++i, out += columns) {
+      const double scale = factor * column(i);
+      for (Index c = 0; c < columns; ++c) out[c] -= scale * row[c];
+    }
   }
 
   void downdate_basis_diagonal(const Eigen::Ref<const Vector>& column) {
@@ -193,15 +215,17 @@ class Komp {
         newcomers_->factor().inverse_diagonal();
   }
 
-  Vector solve_schur(const RowVector& of_removed) const {
-    Vector result(newcomers_->factor().size());
+  template <typename Row>
+  Part solve_schur(const Row& of_removed) {
+    Part result = solved_.head(newcomers_->factor().size());
     for (Index k = 0; k < result.size(); ++k) {
       result(k) = of_removed(alive_[static_cast<std::size_t>(k)]);
     }
     if (result.size() == 0) return result;
     const auto root = newcomers_->factor().root();
-    result = root.template triangularView<Eigen::Lower>() * result;
-    result = root.transpose().template triangularView<Eigen::Upper>() * result;
+    auto whitened = spread_.head(result.size());
+    whitened.noalias() = root.template triangularView<Eigen::Lower>() * result;
+    result.noalias() = root.transpose().template triangularView<Eigen::Upper>() * whitened;
     return result;
   }
 
@@ -221,12 +245,11 @@ class Komp {
   }
 
   // A vector over the surviving newcomers as one over all columns of the coefficients.
-  const Vector& spread(const Eigen::Ref<const Vector>& values) {
-    spread_.setZero();
-    for (Index k = 0; k < values.size(); ++k) {
-      spread_(alive_[static_cast<std::size_t>(k)]) = values(k);
-    }
-    return spread_;
+  Part spread(const Eigen::Ref<const Vector>& values) {
+    Part all = spread_.head(newcomers_->coefficients().columns());
+    all.setZero();
+    for (Index k = 0; k < values.size(); ++k) all(alive_[static_cast<std::size_t>(k)]) = values(k);
+    return all;
   }
 
   template <typename T>
@@ -241,11 +264,14 @@ class Komp {
   std::vector<Index> removed_;
   std::vector<Index> alive_;
   std::vector<bool> protected_;
-  std::vector<bool> cancelled_;
+  std::vector<char> cancelled_;  // not bool: it is written in the innermost loop
   Vector inverse_diagonal_;
   Vector column_;
   Vector pivot_row_;
   Vector spread_;
+  Vector solved_;
+  RowBuffer of_removed_;
+  RowBuffer weight_;
   RowBuffer whitened_;
   RowBuffer lower_;
 };

@@ -32,7 +32,8 @@ class Newcomers {
   void factorise(const GramFactor& basis, Rows cross, Rows gram,
                  const PivotedRoot::Stakes& stakes = {}, double resolution = 0) {
     const Index size = gram.rows();
-    self_kernel_ = gram.diagonal();
+    ensure_size(self_kernel_, size);
+    self_kernel_.head(size) = gram.diagonal();
     auto all = all_coefficients_.resize(basis.size(), size);
     if (basis.size() > 0 && size > 0) {
       basis.solve(cross, cross, all);
@@ -40,7 +41,7 @@ class Newcomers {
       linalg::multiply_transpose_by(cross, cross, explained);
       gram -= explained;
     }
-    split_.run(gram, self_kernel_, std::max(kTolerance, resolution), stakes);
+    split_.run(gram, self_kernel_.head(size), std::max(kTolerance, resolution), stakes);
     gather(gram);
   }
 
@@ -69,7 +70,7 @@ class Newcomers {
       const Index point = order(independent() + z);
       moved.row(point) = block_weights.row(point);
     }
-    if (basis_weights.rows() > 0) basis_weights.noalias() += all_coefficients_.all() * moved;
+    if (basis_weights.rows() > 0) add_product(all_coefficients_, moved, 1, basis_weights);
     if (independent() > 0) move_within(basis_weights, block_weights);
     return squared_error;
   }
@@ -87,14 +88,21 @@ class Newcomers {
  private:
   // What dependent points owe to the independent newcomers rather than to the basis.
   void move_within(Rows basis_weights, Rows block_weights) {
-    const RowMatrix within = split_.dependent_coefficients();
-    RowMatrix of_dependents(within.cols(), block_weights.cols());
-    for (Index z = 0; z < within.cols(); ++z) {
+    split_.dependent_coefficients(within_);
+    auto of_dependents = of_dependents_.resize(within_.columns(), block_weights.cols());
+    for (Index z = 0; z < of_dependents.rows(); ++z) {
       of_dependents.row(z) = moved_.row(order(independent() + z));
     }
-    const RowMatrix onto_newcomers = within * of_dependents;
-    basis_weights.noalias() -= coefficients_.all() * onto_newcomers;
+    auto onto_newcomers = onto_newcomers_.resize(independent(), block_weights.cols());
+    linalg::multiply(within_.all(), of_dependents, onto_newcomers);
+    add_product(coefficients_, onto_newcomers, -1, basis_weights);
     for (Index i = 0; i < independent(); ++i) block_weights.row(order(i)) += onto_newcomers.row(i);
+  }
+
+  void add_product(const RowBuffer& a, const ConstRows& b, double factor, Rows sum) {
+    auto product = product_.resize(sum.rows(), sum.cols());
+    linalg::multiply(a.all(), b, product);
+    sum += factor * product;
   }
 
   void gather(const ConstRows& schur) {
@@ -114,19 +122,23 @@ class Newcomers {
   double choose_folded(const ConstRows& block_weights, Index scored, double squared_budget) {
     const auto remainder = split_.remainder();
     const Index dependent = remainder.rows();
-    RowMatrix weights(dependent, scored);
+    auto weights = dependent_weights_.resize(dependent, scored);
     for (Index z = 0; z < dependent; ++z) {
       weights.row(z) = block_weights.row(order(independent() + z)).head(scored);
     }
-    std::vector<Index> cheapest_first(static_cast<std::size_t>(dependent));
-    std::iota(cheapest_first.begin(), cheapest_first.end(), Index{0});
-    const Vector alone = weights.rowwise().squaredNorm().cwiseProduct(remainder.diagonal());
-    std::stable_sort(cheapest_first.begin(), cheapest_first.end(),
-                     [&](Index a, Index b) { return alone(a) < alone(b); });
+    cheapest_first_.resize(static_cast<std::size_t>(dependent));
+    std::iota(cheapest_first_.begin(), cheapest_first_.end(), Index{0});
+    ensure_size(costs_, dependent);
+    auto alone = costs_.head(dependent);
+    alone = weights.rowwise().squaredNorm().cwiseProduct(remainder.diagonal());
+    std::sort(cheapest_first_.begin(), cheapest_first_.end(), [&](Index a, Index b) {
+      return alone(a) < alone(b) || (alone(a) == alone(b) && a < b);
+    });
 
-    RowMatrix moved = RowMatrix::Zero(dependent, scored);  // R W_F
+    auto moved = explained_.resize(dependent, scored);  // R W_F
+    moved.setZero();
     double squared_error = 0;
-    for (const Index z : cheapest_first) {
+    for (const Index z : cheapest_first_) {
       // Rounding may leave a remainder slightly below zero; a cost never is.
       const double after = std::max(
           0.0, squared_error + std::max(0.0, alone(z)) + 2 * weights.row(z).dot(moved.row(z)));
@@ -145,6 +157,13 @@ class Newcomers {
   Vector self_kernel_;
   RowBuffer all_coefficients_;
   RowBuffer explained_;
+  RowBuffer within_;
+  RowBuffer of_dependents_;
+  RowBuffer onto_newcomers_;
+  RowBuffer dependent_weights_;
+  RowBuffer product_;
+  Vector costs_;
+  std::vector<Index> cheapest_first_;
   RowBuffer moved_;
   RowBuffer coefficients_;
   RowBuffer schur_;

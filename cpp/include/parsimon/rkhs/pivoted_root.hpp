@@ -40,7 +40,8 @@ class PivotedRoot {
     std::iota(order_.begin(), order_.end(), Index{0});
     factor_storage_.resize(size, size);
     auto factor = factor_storage_.all();
-    pivots_ = schur.diagonal();
+    ensure_size(pivots_, size);
+    pivots_.head(size) = schur.diagonal();
     for (rank_ = 0; rank_ < size; ++rank_) {
       const bool affordable = can_afford_the_rest(stakes);
       const Index best = largest_pivot(self_kernel, affordable ? tolerance : stakes.finest);
@@ -57,13 +58,14 @@ class PivotedRoot {
   auto root_factor() const { return factor().topLeftCorner(rank_, rank_); }
   auto remainder() const { return remainder_.all(); }
 
-  // c = S(N, N)^-1 S(N, Z), a column for each dependent point.
-  RowMatrix dependent_coefficients() const {
-    RowMatrix result = factor().bottomLeftCorner(factor().rows() - rank_, rank_).transpose();
-    if (result.size() > 0) {
-      root_factor().transpose().template triangularView<Eigen::Upper>().solveInPlace(result);
+  // result = S(N, N)^-1 S(N, Z), a column for each dependent point.
+  void dependent_coefficients(RowBuffer& result) const {
+    const Index dependent = factor().rows() - rank_;
+    auto values = result.resize(rank_, dependent);
+    values = factor().bottomLeftCorner(dependent, rank_).transpose();
+    if (values.size() > 0) {
+      root_factor().transpose().template triangularView<Eigen::Upper>().solveInPlace(values);
     }
-    return result;
   }
 
  private:

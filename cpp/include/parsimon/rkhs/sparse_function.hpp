@@ -96,10 +96,11 @@ class SparseFunction {
   // f <- KOMP(shrink f + sum_m increments(m) k(d_m, .) + sum_i new_weights(i) k(x_active(i), .),
   // limit); no increments if there are none. Throws, and changes nothing, if the kernel does or is
   // not finite at the samples.
-  CompressionReport add(const ConstRows& samples, const Batch& batch,
-                        const std::vector<Index>& active, const ConstRows& new_weights,
-                        double shrink, const Limit& limit,
-                        const ConstRows& increments = RowMatrix(0, 0)) {
+  // The report is valid until the next step.
+  const CompressionReport& add(const ConstRows& samples, const Batch& batch,
+                               const std::vector<Index>& active, const ConstRows& new_weights,
+                               double shrink, const Limit& limit,
+                               const ConstRows& increments = RowMatrix(0, 0)) {
     if (limit.budget == 0 && !limit.caps_points()) {
       return append_uncompressed(samples, batch, active, new_weights, shrink, increments);
     }
@@ -127,13 +128,13 @@ class SparseFunction {
     for (Index i = 0; i < old; ++i) {
       candidates_.weights().row(i) = weights_.row(candidates_[i].index);
     }
-    CompressionReport report = settle(samples, batch.views.data(), limit);
+    settle(samples, batch.views.data(), limit);
     // The two errors need not be orthogonal: they add up at worst, to the budget but for the last
     // bit.
-    const double left = limit.budget - report.error;
+    const double left = limit.budget - report_.error;
     const double folded = dependents_.fold(weights_.all(), scored_, left);
-    if (folded > 0) report.error = std::min(limit.budget, report.error + folded);
-    return report;
+    if (folded > 0) report_.error = std::min(limit.budget, report_.error + folded);
+    return report_;
   }
 
   // f <- KOMP(f, budget)
@@ -142,11 +143,10 @@ class SparseFunction {
     start_election();
     candidates_.compare(dictionary_, basis_size(), 0);
     require_finite(candidates_.gram().all().sum());
-    CompressionReport report =
-        settle(RowMatrix(0, dictionary_.features()), nullptr, budget, stakes(budget));
+    settle(RowMatrix(0, dictionary_.features()), nullptr, budget, stakes(budget));
     // Points that were worth a closer look may be too nearly dependent to build upon.
     if (candidates_.size() > 0) refactor();
-    return report;
+    return report_;
   }
 
   // Adds points with their weights, without compression.
@@ -207,12 +207,11 @@ class SparseFunction {
   }
 
   // Relative residual of the factor along the direction of one point of the basis, O(M^2 + M p).
-  double probe(Index j) const {
-    std::vector<View> views;
-    RowMatrix column(model_order(), 1);
-    dictionary_.make_views(dictionary_.points().row(j), views);
-    dictionary_.kernel().block(dictionary_.views(), views.data(), column);
-    return factor_.residual(j, column.col(0).head(basis_size()));
+  double probe(Index j) {
+    auto column = probe_values_.resize(model_order(), 1);
+    dictionary_.make_views(dictionary_.points().middleRows(j, 1), probe_views_);
+    dictionary_.kernel().block(dictionary_.views(), probe_views_.data(), column);
+    return factor_.residual(j, Eigen::Map<const Vector>(column.data(), basis_size()));
   }
 
   // What a model file keeps beside the dictionary and the weights.
@@ -295,8 +294,8 @@ class SparseFunction {
   }
 
   // Everything after the candidates are known: who is independent, who is folded, who is removed.
-  CompressionReport settle(const ConstRows& samples, const View* sample_views, const Limit& limit,
-                           const PivotedRoot::Stakes& stakes = {}) {
+  void settle(const ConstRows& samples, const View* sample_views, const Limit& limit,
+              const PivotedRoot::Stakes& stakes = {}) {
     const double squared_budget = limit.budget * limit.budget;
     // Points that the others explain are the first to go where their number counts.
     const double for_folding =
@@ -307,36 +306,37 @@ class SparseFunction {
     double squared_error = newcomers_.fold(weights_.all().topRows(known),
                                            candidates_.weights().all(), scored_, for_folding);
     merge_duplicates(samples);
-    CompressionReport report;
     const Index independent = newcomers_.independent();
+    report_.removed.clear();
     for (const Index z : newcomers_.folded()) {
-      report.removed.push_back(candidate(independent + z).id);
+      report_.removed.push_back(candidate(independent + z).id);
     }
 
-    std::vector<bool> is_protected(static_cast<std::size_t>(known + independent), false);
+    ensure_capacity(is_protected_, static_cast<std::size_t>(known + independent));
+    is_protected_.assign(static_cast<std::size_t>(known + independent), false);
     auto joint = joint_weights_.resize(known + independent, weights_.columns());
     joint.topRows(known) = weights_.all().topRows(known);
     for (Index i = 0; i < known; ++i) {
-      is_protected[static_cast<std::size_t>(i)] = dictionary_.is_protected(i);
+      is_protected_[static_cast<std::size_t>(i)] = dictionary_.is_protected(i);
     }
     for (Index i = 0; i < independent; ++i) {
       joint.row(known + i) = candidates_.weights().row(newcomers_.order(i));
     }
-    squared_error = komp_.run(factor_, newcomers_, joint_weights_, is_protected, scored_,
+    squared_error = komp_.run(factor_, newcomers_, joint_weights_, is_protected_, scored_,
                               squared_budget, squared_error, limit.points);
     for (const Index position : komp_.removed()) {
-      report.removed.push_back(position < known ? dictionary_.id(position)
-                                                : candidate(position - known).id);
+      report_.removed.push_back(position < known ? dictionary_.id(position)
+                                                 : candidate(position - known).id);
     }
     adopt(known, samples, sample_views);
-    report.error = std::sqrt(squared_error);
-    report.model_order = model_order();
-    return report;
+    report_.error = std::sqrt(squared_error);
+    report_.model_order = model_order();
   }
 
   // A dependent point that the budget is too small to fold may still be an exact copy of another
   // one; then nothing is lost if that one takes its weight.
   void merge_duplicates(const ConstRows& samples) {
+    if (newcomers_.unfolded().empty()) return;
     const auto point = [&](Index i) -> RowVector {
       const Candidate& c = candidate(i);
       if (c.in_dictionary) return dictionary_.points().row(c.index);
@@ -371,28 +371,28 @@ class SparseFunction {
   // Makes the dictionary, the weights and the factor those of the survivors.
   void adopt(Index known, const ConstRows& samples, const View* sample_views) {
     join_factor();
-    std::vector<Index> order;
+    order_.clear();
     const auto place = [&](const Candidate& point) {
       if (point.in_dictionary) {
-        order.push_back(point.index);
+        order_.push_back(point.index);
       } else {
-        order.push_back(dictionary_.size());
+        order_.push_back(dictionary_.size());
         dictionary_.append(samples.row(point.index), sample_views, point.index, false, point.id);
       }
     };
-    std::vector<Index> outside;
+    outside_.clear();
     for (Index i = known; i < model_order(); ++i) {
-      if (dictionary_.is_protected(i)) outside.push_back(i);
+      if (dictionary_.is_protected(i)) outside_.push_back(i);
     }
     for (const Index position : komp_.survivors()) {
       if (position < known) {
-        order.push_back(position);
+        order_.push_back(position);
       } else {
         place(candidate(position - known));
       }
     }
-    for (const Index i : outside) {
-      order.push_back(i);
+    for (const Index i : outside_) {
+      order_.push_back(i);
       joint_weights_.append(weights_.row(i));
     }
     for (const Index z : newcomers_.unfolded()) {
@@ -406,7 +406,7 @@ class SparseFunction {
                          static_cast<Index>(komp_.surviving_newcomers().size());
     if (changed > 0) dependents_.invalidate();
     changes_ += changed;
-    dictionary_.select(order);
+    dictionary_.select(order_);
     std::swap(weights_, joint_weights_);
   }
 
@@ -423,15 +423,15 @@ class SparseFunction {
 
   // Without a budget nothing can be compressed and no factor is needed: only a sample that is
   // exactly in the dictionary already is added to its weight.
-  CompressionReport append_uncompressed(const ConstRows& samples, const Batch& batch,
-                                        const std::vector<Index>& active,
-                                        const ConstRows& new_weights, double shrink,
-                                        const ConstRows& increments) {
+  const CompressionReport& append_uncompressed(const ConstRows& samples, const Batch& batch,
+                                               const std::vector<Index>& active,
+                                               const ConstRows& new_weights, double shrink,
+                                               const ConstRows& increments) {
     Vector self_kernel(samples.rows());
     dictionary_.kernel().diagonal(batch.views.data(), self_kernel);
     for (const Index i : active) require_finite(self_kernel(i));
     move(shrink, increments);
-    CompressionReport report;
+    report_ = CompressionReport();
     const Index first_id = dictionary_.next_id();
     for (std::size_t i = 0; i < active.size(); ++i) {
       const Index id = first_id + static_cast<Index>(i);
@@ -442,12 +442,12 @@ class SparseFunction {
         dictionary_.append(sample, batch.views.data(), active[i], false, id);
         weights_.append(RowVector::Zero(weights_.columns()));
       } else {
-        report.removed.push_back(id);
+        report_.removed.push_back(id);
       }
       weights_.row(twin).head(scored_) += new_weights.row(static_cast<Index>(i));
     }
-    report.model_order = model_order();
-    return report;
+    report_.model_order = model_order();
+    return report_;
   }
 
   // Appends the independent ones of `members` (indices into the dictionary) to the factor and to
@@ -477,7 +477,7 @@ class SparseFunction {
   bool is_probe_due() const {
     return basis_size() > 0 && changes_ >= std::max<Index>(64, basis_size());
   }
-  bool has_drifted() const {
+  bool has_drifted() {
     return is_probe_due() && probe((probes_ + 1) * 7919 % basis_size()) > kDrift;
   }
 
@@ -517,6 +517,12 @@ class SparseFunction {
   RowBuffer joint_weights_;
   Newcomers newcomers_;
   Komp komp_;
+  CompressionReport report_;
+  std::vector<bool> is_protected_;
+  std::vector<Index> order_;
+  std::vector<Index> outside_;
+  std::vector<View> probe_views_;
+  RowBuffer probe_values_;
 };
 
 }  // namespace parsimon
