@@ -1,6 +1,8 @@
 #include <atomic>
 #include <cstdlib>
-#include <new>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <parsimon/algorithm/polk.hpp>
 #include <parsimon/kernel/kernels.hpp>
 #include <parsimon/loss/losses.hpp>
@@ -9,8 +11,18 @@
 #include "reference.hpp"
 
 namespace {
+
 std::atomic<long> allocations{0};
+std::atomic<long> bytes{0};
+std::atomic<long> most_bytes{0};
+
+[[maybe_unused]] void count(long size) {
+  ++allocations;
+  const long now = bytes += size;
+  if (now > most_bytes) most_bytes = now;
 }
+
+}  // namespace
 
 // Every allocation goes through malloc in the end, Eigen's and operator new's. Only glibc lets a
 // program count them, and sanitizers have a malloc of their own.
@@ -20,17 +32,27 @@ extern "C" {
 void* __libc_malloc(std::size_t size);
 void* __libc_realloc(void* memory, std::size_t size);
 void* __libc_calloc(std::size_t count, std::size_t size);
+void __libc_free(void* memory);
+
 void* malloc(std::size_t size) {
-  ++allocations;
-  return __libc_malloc(size);
+  void* memory = __libc_malloc(size);
+  count(static_cast<long>(malloc_usable_size(memory)));
+  return memory;
+}
+void free(void* memory) {
+  bytes -= static_cast<long>(malloc_usable_size(memory));
+  __libc_free(memory);
 }
 void* realloc(void* memory, std::size_t size) {
-  ++allocations;
-  return __libc_realloc(memory, size);
+  bytes -= static_cast<long>(malloc_usable_size(memory));
+  memory = __libc_realloc(memory, size);
+  count(static_cast<long>(malloc_usable_size(memory)));
+  return memory;
 }
-void* calloc(std::size_t count, std::size_t size) {
-  ++allocations;
-  return __libc_calloc(count, size);
+void* calloc(std::size_t number, std::size_t size) {
+  void* memory = __libc_calloc(number, size);
+  count(static_cast<long>(malloc_usable_size(memory)));
+  return memory;
 }
 }
 #else
@@ -110,6 +132,35 @@ TEST(a_step_allocates_nothing) {
                             features, 0.05, false);
       CHECK(in_steady_state(polk, ConstSingleRows(single), stream.labels, batch_size, warm_up,
                             counted) == 0);
+    }
+  }
+}
+
+// docs/speed.md has this formula. N is the largest number of points, those of a mini-batch included
+// before they are compressed; what is not the dictionary or its factor is a workspace.
+TEST(memory_is_dictionary_and_factor_and_workspace) {
+  for (const Index features : {30, 300}) {
+    for (const double parsimony : {0.02, 0.002}) {
+      const Index batch_size = 32, outputs = 3;
+      const Stream stream = make_stream(100 * batch_size, features, 1.0);
+      const double bandwidth = 0.7 * std::sqrt(static_cast<double>(features));
+      const long before = bytes;
+      most_bytes = before;
+      Polk polk = make_polk("multiclass_hinge", std::make_shared<Gaussian>(bandwidth), features,
+                            parsimony, false);
+      polk.run(stream.samples, stream.labels, Vector(), batch_size, [] { return true; });
+      const auto peak = static_cast<double>(most_bytes - before);
+      Index largest = 0;
+      for (const StepRecord& record : polk.trace().records()) {
+        largest = std::max(largest, record.model_order);
+      }
+      const auto n = static_cast<double>(largest + batch_size);
+      const auto p = static_cast<double>(features), b = static_cast<double>(batch_size);
+      const auto c = static_cast<double>(outputs);
+      const double formula = 8 * (n * (3 * p + 1.6 * n + 20 * b + 10 * c) + 8 * b * p) + 1e5;
+      std::printf("%ld points of %ld features: %.3g bytes, %.2f of the formula\n",
+                  static_cast<long>(largest), static_cast<long>(features), peak, peak / formula);
+      if (COUNTS_ALLOCATIONS) CHECK(peak > 0.3 * formula && peak < formula);
     }
   }
 }

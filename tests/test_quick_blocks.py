@@ -1,0 +1,101 @@
+"""Blocks like many before skip validation, and nobody can tell but by the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from parsimon import COLKClassifier, POLKClassifier, POLKRegressor, datasets
+
+BLOCK = 50
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[np.ndarray, np.ndarray]:
+    return datasets.make_multidist(600, random_state=0)
+
+
+def stream(model: Any, X: Any, y: Any, *, disguise: Callable[[Any], Any]) -> Any:
+    for start in range(0, len(X), BLOCK):
+        part = slice(start, start + BLOCK)
+        more = {} if start or not hasattr(model, "decision_function") else {"classes": range(5)}
+        model.partial_fit(disguise(X[part]), disguise(y[part]), **more)
+    return model
+
+
+@pytest.mark.parametrize("model", [POLKClassifier(), COLKClassifier(), POLKRegressor()], ids=str)
+def test_lists_and_arrays_are_learned_alike(
+    model: Any, data: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, y = data
+    y = y.astype(float) if isinstance(model, POLKRegressor) else y
+    quick = stream(model, X, y, disguise=lambda a: a).weights_
+    from sklearn.base import clone
+
+    slow = stream(clone(model), X, y, disguise=lambda a: a.tolist()).weights_
+    np.testing.assert_array_equal(quick, slow)
+
+
+@pytest.fixture
+def model(data: tuple[np.ndarray, np.ndarray]) -> POLKClassifier:
+    X, y = data
+    return stream(POLKClassifier(), X, y, disguise=lambda a: a)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X, y: (np.where(X == X[0, 0], np.nan, X), y), "NaN"),
+        (lambda X, y: (np.where(X == X[0, 0], np.inf, X), y), "inf"),
+        (lambda X, y: (X[:, :1], y), "1 features"),
+        (lambda X, y: (X[:0], y[:0]), "0 sample"),
+        (lambda X, y: (X, y[:-1]), "inconsistent"),
+        (lambda X, y: (X, y + 3), "not among the classes"),
+        (lambda X, y: (X, -y - 1), "not among the classes"),
+        (lambda X, y: (X[0], y), "2D"),
+    ],
+)
+def test_bad_blocks_are_refused_as_ever(
+    model: POLKClassifier, data: tuple[np.ndarray, np.ndarray], spoil: Any, message: str
+) -> None:
+    X, y = data
+    before, seen = model.weights_, model.t_
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(*spoil(X[:BLOCK], y[:BLOCK]))
+    np.testing.assert_array_equal(model.weights_, before)
+    assert model.t_ == seen
+
+
+def test_a_parameter_that_became_wrong_is_noticed(
+    model: POLKClassifier, data: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, y = data
+    model.set_params(batch_size=0)
+    with pytest.raises(ValueError, match="batch_size"):
+        model.partial_fit(X[:BLOCK], y[:BLOCK])
+
+
+def test_names_of_features_are_still_compared(data: tuple[np.ndarray, np.ndarray]) -> None:
+    pandas = pytest.importorskip("pandas")
+    X, y = data
+    frame = pandas.DataFrame(X, columns=["a", "b"])
+    named = POLKClassifier().partial_fit(frame, y, classes=range(5))
+    with pytest.warns(UserWarning, match="feature names"):
+        named.partial_fit(X, y)
+    with pytest.raises(ValueError, match="feature names"):
+        named.partial_fit(frame.rename(columns={"a": "c"}), y)
+
+
+def test_predictions_of_bad_samples(
+    model: POLKClassifier, data: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, _ = data
+    np.testing.assert_array_equal(
+        model.decision_function(X), model.decision_function(X.tolist())
+    )
+    for bad, message in ((np.full((1, 2), np.nan), "NaN"), (np.ones((3, 5)), "5 features")):
+        with pytest.raises(ValueError, match=message):
+            model.predict(bad)
