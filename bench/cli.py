@@ -11,6 +11,7 @@ from importlib import import_module
 # the options, run(options) returns the exit code. MissingDataError ends it with its message.
 COMMANDS = (
     "speed",
+    "compare",
     "stream",
     "intensity",
     "intensity_speed",
