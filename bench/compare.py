@@ -29,11 +29,11 @@ from bench.comparison import load
 from bench.experiments import Result, Run, Store, progress_of_runs, significant
 from bench.tasks import REGULARIZATION, SETTINGS, Task
 
-HEADER = ("#", "method", "training s", "times POLK", "prediction s", "error %", "points")
-HEADER += ("bytes saved", "remarks")
+HEADER = ("#", "method", "training s", "CPU s", "times POLK", "prediction s", "error %")
+HEADER += ("points", "bytes saved", "remarks")
 LIMIT, QUICK_LIMIT = 600, 3
 # Predictions may take this part of the limit; of a slow method only the first are made.
-PREDICTION_SHARE = 0.2
+PREDICTION_SHARE = 0.5
 LIMITED = ("river neighbors", "river fourier", "vowpal")
 PREDICTIONS, ENOUGH_SECONDS = 3, 10.0
 # Colours of the plot, by the first word of a method's name.
@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"some of {', '.join(names)}; all by default",
     )
     parser.add_argument("--only", metavar="TEXT", help="methods with this in their name, and POLK")
+    parser.add_argument("--samples", type=positive_int, help="train on so many at most")
     parser.add_argument("--quick", action="store_true", help="little data: whether it works")
     parser.add_argument(
         "--limit",
@@ -76,8 +77,11 @@ def run(options: argparse.Namespace) -> int:
     for data_set in DATA_SETS:
         if data_set.task not in options.datasets:
             continue
+        data_set = data_set.shortened if options.quick else data_set
+        if options.samples:
+            data_set = replace(data_set, data={**data_set.data, "samples": options.samples})
         try:
-            found.append(compare(data_set.shortened if options.quick else data_set, options))
+            found.append(compare(data_set, options))
         except MissingDataError as error:
             print(f"Left out: {error}")
             continue
@@ -87,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     draw(options.out / "compare.png", found)
     if options.json:
         content = {"command": "compare", "quick": options.quick, "data_sets": found}
-        content["peers"] = {package: installed(package) for package, _ in PACKAGES.values()}
+        content["peers"] = {package: installed(package) for package in PACKAGES.values()}
         report.write_json(options.json, {**content, **machine.environment()})
     return 0
 
@@ -150,7 +154,7 @@ def installed(package: str) -> str | None:
 
 
 def missing_package(method: Method) -> str | None:
-    package, _ = PACKAGES.get(method.kind, ("", ""))
+    package = PACKAGES.get(method.kind)
     return package if package and installed(package) is None else None
 
 
@@ -166,7 +170,7 @@ def complete(row: Row, results: Mapping[str, Result], limit: float) -> Method:
 
 def configuration(data_set: DataSet, method: Method) -> Run:
     """Return all that a row depends on."""
-    package, _ = PACKAGES.get(method.kind, ("scikit-learn", ""))
+    package = PACKAGES.get(method.kind, "scikit-learn")
     of_task = SETTINGS[data_set.task]
     settings = {
         **asdict(method),
@@ -262,13 +266,11 @@ def show(found: Result) -> None:
     kept = sum(row["kept"] for row in found["rows"])
     if kept:
         print(f"{kept} of {len(lines)} rows are kept from an earlier run.")
-    busy = [
-        row["method"]
-        for row in found["rows"]
-        if row["train_seconds"] > machine.BUSY * row["train_cpu_seconds"]
-    ]
+    busy = sum(
+        row["train_seconds"] > machine.BUSY * row["train_cpu_seconds"] for row in found["rows"]
+    )
     if busy:
-        print(f"The machine was busy with other work during: {'; '.join(busy)}.")
+        print(f"The machine was busy with other work during {busy} of {len(lines)} rows.")
 
 
 def cells(number: int, row: Result, reference: float) -> list[str]:
@@ -276,6 +278,7 @@ def cells(number: int, row: Result, reference: float) -> list[str]:
         str(number),
         row["method"],
         significant(row["train_seconds"]),
+        significant(row["train_cpu_seconds"]),
         significant(row["train_seconds"] / reference, 2),
         significant(row["predict_seconds"]),
         f"{row['error']:.2f}",
@@ -291,20 +294,35 @@ def draw(path: Path, found: Sequence[Result]) -> None:
     if sheet is None:
         return
     from matplotlib.lines import Line2D
+    from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
     from parsimon.plotting._common import PALETTE
 
     colors = dict(zip(FAMILIES, PALETTE, strict=True))
     for axes, each in zip(sheet.subplots(1, len(found), squeeze=False)[0], found, strict=True):
         for number, row in enumerate(each["rows"], start=1):
-            at = row["train_seconds"], row["error"]
+            # No mistakes at all are drawn as half a one: the axis has no zero.
+            at = row["train_seconds"], max(row["error"], 50 / row["predictions"])
             axes.plot(*at, "o", color=colors[family(row)], markersize=5)
             axes.annotate(str(number), at, xytext=(4, 3), textcoords="offset points", fontsize=7)
         axes.set(title=each["title"], xlabel="training, seconds", xscale="log", yscale="log")
+        # Errors often stay within a decade, where only the minor ticks are.
+        low, high = axes.get_ylim()
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_formatter(
+            StrMethodFormatter("{x:g}") if high < 20 * low else NullFormatter()
+        )
         axes.spines[["top", "right"]].set_visible(False)
     sheet.axes[0].set_ylabel("test error, %")
     names = [Line2D([], [], marker="o", linestyle="", color=color) for color in colors.values()]
-    sheet.legend(names, colors, loc="outside lower center", ncols=len(colors), frameon=False)
+    sheet.legend(
+        names,
+        colors,
+        title="numbers are those of the tables' rows",
+        loc="outside lower center",
+        ncols=len(colors),
+        frameon=False,
+    )
     figures.save(sheet, path)
 
 
