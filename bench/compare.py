@@ -85,9 +85,10 @@ def run(options: argparse.Namespace) -> int:
         except MissingDataError as error:
             print(f"Left out: {error}")
             continue
-        show(found[-1])
+        print(f"\n{section(found[-1])}\n")
     if not found:
         return 2
+    write_page(options.out / "compare.md", found)
     draw(options.out / "compare.png", found)
     if options.json:
         content = {"command": "compare", "quick": options.quick, "data_sets": found}
@@ -260,26 +261,33 @@ def remarks(row: Row, result: Result) -> str:
     return "; ".join(words)
 
 
-def show(found: Result) -> None:
-    """Print a data set's table as Markdown."""
-    print(
-        f"\n### {found['title']}\n\n{found['samples']:,} samples of {found['features']} features "
-        f"in {found['classes']} classes, {found['test_samples']:,} to test; {found['kernel']}.\n"
+def section(found: Result) -> str:
+    """Write what was found on a data set as Markdown."""
+    about = (
+        f"{found['samples']:,} samples of {found['features']} features in {found['classes']} "
+        f"classes, {found['test_samples']:,} to test; {found['kernel']}."
     )
     reference = next(row for row in found["rows"] if row["method"] == SMALL)["train_seconds"]
     lines = [cells(number, row, reference) for number, row in enumerate(found["rows"], start=1)]
-    print(report.markdown(HEADER, lines))
-    print()
-    for sentence in found["left_out"]:
-        print(f"Left out, because it is not installed: {sentence}")
+    notes = [f"Left out, because it is not installed: {each}" for each in found["left_out"]]
     kept = sum(row["kept"] for row in found["rows"])
     if kept:
-        print(f"{kept} of {len(lines)} rows are kept from an earlier run.")
+        notes.append(f"{kept} of {len(lines)} rows are kept from an earlier run.")
     busy = sum(
         row["train_seconds"] > machine.BUSY * row["train_cpu_seconds"] for row in found["rows"]
     )
     if busy:
-        print(f"The machine was busy with other work during {busy} of {len(lines)} rows.")
+        notes.append(f"The machine was busy with other work during {busy} of {len(lines)} rows.")
+    parts = [f"### {found['title']}", about, report.markdown(HEADER, lines)]
+    return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])])
+
+
+def write_page(path: Path, found: Sequence[Result]) -> None:
+    """Write what was printed, for a page of the documentation."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "\n\n".join(map(section, found))
+    path.write_text(f"{text}\n", encoding="utf-8")
+    print(f"  {path}")
 
 
 def cells(number: int, row: Result, reference: float) -> list[str]:

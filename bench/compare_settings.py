@@ -48,7 +48,7 @@ class Row:
 
 
 DATA_SETS = (
-    # With nothing set, POLK makes 20 passes with thousands of points: hours.
+    # With nothing set, POLK makes 20 passes with thousands of points: too long for all samples.
     DataSet("mnist", "MNIST", {SMALL: 0.024, LARGE: 0.016}, passes=5, C=1.0, with_defaults=False),
     DataSet("usps", "USPS", {SMALL: 0.02, LARGE: 0.01}, passes=5, C=10.0),
     DataSet(

@@ -50,6 +50,7 @@ def test_quick_comparison(bench, tmp_path, capsys):
     assert not rows.keys() & absent
     table = [line for line in out.splitlines() if line.startswith("| ")]
     assert len(table) == len(rows) + 2
+    assert (tmp_path / "compare.md").read_text().strip() in out
     for row in rows.values():
         assert all(np.isfinite(row[name]) and row[name] > 0 for name in FIGURES)
         assert row["error"] < 15
