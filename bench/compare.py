@@ -101,14 +101,11 @@ def compare(data_set: DataSet, options: argparse.Namespace) -> Result:
     """Train all methods on a data set, and return what is known of it and of them."""
     task = shuffled(load(data_set.task, 0, data_set.data, options.out / "cache"))
     limit = options.limit or (QUICK_LIMIT if options.quick else LIMIT)
-    store, results, absent = Store(options.out / "runs"), {}, []
-    plan = [row for row in rows(data_set) if is_wanted(row.method, options.only)]
+    store, results = Store(options.out / "runs"), {}
+    wanted = [row for row in rows(data_set) if is_wanted(row.method, options.only)]
+    plan = [row for row in wanted if not missing_package(row.method)]
     with progress_of_runs(len(plan), data_set.title) as advance, machine.one_thread():
         for row in plan:
-            missing = missing_package(row.method)
-            if missing:
-                absent.append(f"{row.method.name}: pip install {missing}")
-                continue
             method = complete(row, results, limit)
             run = configuration(data_set, method)
             kept = store.find(run)
@@ -133,7 +130,11 @@ def compare(data_set: DataSet, options: argparse.Namespace) -> Result:
         "classes": len(np.unique(task.y)),
         "kernel": repr(task.kernel),
         "rows": list(results.values()),
-        "left_out": absent,
+        "left_out": [
+            f"{row.method.name}: pip install {missing_package(row.method)}"
+            for row in wanted
+            if row not in plan
+        ],
     }
 
 
