@@ -21,7 +21,8 @@ from bench import machine
 from bench.baselines.ivm import ImportVectorMachine
 from bench.baselines.kernel_machine import FunctionalGradient, KernelLBFGS
 from bench.baselines.losses import LOSSES, PENALTY
-from bench.baselines.scikit import Libsvm, NystroemSGD
+from bench.baselines.peers import IntelSvm, RiverFourier, RiverNeighbors, VowpalSvm
+from bench.baselines.scikit import FourierSGD, Libsvm, NystroemSGD
 from bench.experiments import Result
 from bench.tasks import BATCH_SIZE, REGULARIZATION, Task
 
@@ -71,18 +72,24 @@ def online(name: str, *, with_loss: bool = True, **defaults: Any) -> Callable[..
     return make
 
 
-def libsvm(task: Task, loss: str, seed: int, settings: Mapping[str, Any]) -> Any:
-    return Libsvm(task.kernel.bandwidth, **settings)
+def features(estimator: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a maker of a linear machine on random features."""
+
+    def make(task: Task, loss: str, seed: int, settings: Mapping[str, Any]) -> Any:
+        return estimator(
+            task.kernel.bandwidth,
+            loss=loss,
+            regularization=REGULARIZATION,
+            random_state=seed,
+            **settings,
+        )
+
+    return make
 
 
-def nystroem(task: Task, loss: str, seed: int, settings: Mapping[str, Any]) -> Any:
-    return NystroemSGD(
-        task.kernel.bandwidth,
-        loss=loss,
-        regularization=REGULARIZATION,
-        random_state=seed,
-        **settings,
-    )
+def peer(estimator: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a maker of what needs the width of the kernel and its own settings."""
+    return lambda task, loss, seed, settings: estimator(task.kernel.bandwidth, **settings)
 
 
 def lbfgs(task: Task, loss: str, seed: int, settings: Mapping[str, Any]) -> Any:
@@ -104,11 +111,17 @@ PARSIMON = {"polk": "POLKClassifier", "spppot": "SPPPOTClassifier", "bsgd": "BSG
 # How each kind is made: (task, loss, seed, settings) -> estimator.
 MAKERS: dict[str, Callable[..., Any]] = {
     "polk": online("POLKClassifier", batch_size=BATCH_SIZE, average=False),
+    "polk defaults": lambda task, loss, seed, settings: parsimon.POLKClassifier(random_state=seed),
     "spppot": online("SPPPOTClassifier", with_loss=False, batch_size=BATCH_SIZE, average=False),
     # The paper's best step for BSGD, which takes one sample at a time.
     "bsgd": online("BSGDClassifier", learning_rate=1.0),
-    "libsvm": libsvm,
-    "nystroem": nystroem,
+    "libsvm": peer(Libsvm),
+    "intel": peer(IntelSvm),
+    "vowpal": peer(VowpalSvm),
+    "river neighbors": peer(RiverNeighbors),
+    "river fourier": peer(RiverFourier),
+    "nystroem": features(NystroemSGD),
+    "fourier": features(FourierSGD),
     "lbfgs": lbfgs,
     "fgd": fgd,
     "ivm": ivm,

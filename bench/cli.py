@@ -12,6 +12,7 @@ from importlib import import_module
 COMMANDS = (
     "speed",
     "limits",
+    "compare",
     "stream",
     "intensity",
     "intensity_speed",

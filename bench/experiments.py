@@ -124,8 +124,7 @@ class Table:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([self.header, *self.rows])
-        lines = [self.header, ["---"] * len(self.header), *self.rows]
-        text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        text = report.markdown(self.header, self.rows)
         path.with_suffix(".md").write_text(f"{text}\n", encoding="utf-8")
 
 

@@ -15,6 +15,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print("  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)))
 
 
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def write_json(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2, default=plain) + "\n", encoding="utf-8")
     print(f"Written to {path}.")

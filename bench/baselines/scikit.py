@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
@@ -39,10 +39,13 @@ class Libsvm(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Libsvm:
         gamma = 1 / (2 * self.bandwidth**2)
-        self._svc = SVC(C=self.C, gamma=gamma, cache_size=1000).fit(X, y)
+        self._svc = self._make(C=self.C, gamma=gamma, cache_size=1000).fit(X, y)
         self.classes_ = self._svc.classes_
         self.model_order_ = len(self._svc.support_)
         return self
+
+    def _make(self, **settings: Any) -> Any:
+        return SVC(**settings)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         return np.asarray(self._svc.predict(X))
@@ -90,12 +93,12 @@ class NystroemSGD(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> NystroemSGD:
         X = np.asarray(X)
-        self.model_order_ = min(self.points, len(X))
+        self.model_order_ = self._count(len(X))
         gamma = 1 / (2 * self.bandwidth**2)
         # scikit-learn's penalty is alpha / 2 |w|^2.
         alpha = self.regularization * (2 if self.loss == "hinge" else 1)
         self._pipeline = make_pipeline(
-            Nystroem(gamma=gamma, n_components=self.model_order_, random_state=self.random_state),
+            self._features(gamma),
             SGDClassifier(
                 loss={"hinge": "hinge", "logistic": "log_loss"}[self.loss],
                 alpha=alpha,
@@ -110,3 +113,21 @@ class NystroemSGD(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         return np.asarray(self._pipeline.predict(X))
+
+    def _count(self, samples: int) -> int:
+        return min(self.points, samples)
+
+    def _features(self, gamma: float) -> Any:
+        return Nystroem(gamma=gamma, n_components=self.model_order_, random_state=self.random_state)
+
+
+class FourierSGD(NystroemSGD):
+    """The same on random Fourier features, which store directions in the place of points."""
+
+    def _count(self, samples: int) -> int:
+        return self.points
+
+    def _features(self, gamma: float) -> Any:
+        return RBFSampler(
+            gamma=gamma, n_components=self.model_order_, random_state=self.random_state
+        )
