@@ -58,7 +58,9 @@ void check_promises(const RowMatrix& gram, const PivotedRoot& split) {
     CHECK((lower.diagonal().array() > std::sqrt(kTolerance) * kept.array()).all());
   }
   if (left == 0) return;
-  const RowMatrix within = split.dependent_coefficients();
+  RowBuffer coefficients;
+  split.dependent_coefficients(coefficients);
+  const RowMatrix within = coefficients.all();
   CHECK(within.rows() == rank && within.cols() == left);
   const RowMatrix cross = part(gram, split, rank, left, 0, rank);
   const RowMatrix expected = part(gram, split, rank, left, rank, left) - cross * within;
@@ -119,7 +121,9 @@ TEST(duplicates_are_dependent) {
   const PivotedRoot split = split_of(gram);
   CHECK(split.rank() == 6);
   check_promises(gram, split);
-  const RowMatrix within = split.dependent_coefficients();
+  RowBuffer coefficients;
+  split.dependent_coefficients(coefficients);
+  const RowMatrix within = coefficients.all();
   for (Index z = 0; z < 44; ++z) {
     for (Index i = 0; i < 6; ++i) {
       const bool twins = split.order(6 + z) % 6 == split.order(i) % 6;

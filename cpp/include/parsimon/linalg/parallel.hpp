@@ -66,8 +66,8 @@ class ThreadPool {
   }
 
  private:
-  // About a third of a millisecond.
-  static constexpr int kPatience = 20000;
+  // A few milliseconds: longer than what is done between two products of a mini-batch.
+  static constexpr int kPatience = 200000;
 
   // Now and then the processor is offered to others: there may be fewer than threads.
   static void pause(int spins) {
@@ -167,12 +167,13 @@ class ThreadLimit {
 namespace linalg {
 
 // Fewer floating-point operations than this are done before another thread has taken notice.
-constexpr double kWorthSharing = 1e6;
+constexpr double kWorthSharing = 3e5;
 
 // Calls run(begin, end) for parts that cover 0 .. count, each a multiple of `grain` but for the
 // last, on several threads if `flops` are worth it. run() must not throw.
 template <class Run>
 void share(Index count, Index grain, double flops, const Run& run) {
+  if (count == 0) return;
   const Index grains = (count + grain - 1) / grain;
   const int parts = flops < kWorthSharing
                         ? 1

@@ -4,6 +4,7 @@
 
 #include "parsimon/linalg/parallel.hpp"
 #include "parsimon/linalg/tile.hpp"
+#include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/memory/scratch.hpp"
 #include "parsimon/types.hpp"
 
@@ -31,6 +32,26 @@ struct Narrow {
     return data + column / panel_width<Scalar> * panel + k * row;
   }
 };
+
+// result = a', its rows padded with zeros to `width` numbers.
+inline void transpose(const ConstRows& a, RowBuffer& result, Index width) {
+  constexpr Index lane = lanes<double>;
+  auto out = result.resize(a.cols(), width);
+  const Index rows = a.rows() - a.rows() % lane, columns = a.cols() - a.cols() % lane;
+  const auto copy = [&](Index i, Index j) { out(j, i) = a.coeff(i, j); };
+  for (Index i = 0; i < rows; i += lane) {
+    for (Index j = 0; j < columns; j += lane) {
+      transpose_tile(&a.coeffRef(i, j), a.outerStride(), &out(j, i), width);
+    }
+    for (Index r = i; r < i + lane; ++r) {
+      for (Index j = columns; j < a.cols(); ++j) copy(r, j);
+    }
+  }
+  for (Index i = rows; i < a.rows(); ++i) {
+    for (Index j = 0; j < a.cols(); ++j) copy(i, j);
+  }
+  out.rightCols(width - a.rows()).setZero();
+}
 
 struct NarrowRows;
 struct NarrowColumns;
@@ -159,7 +180,7 @@ inline void solve_with_root(const ConstRows& root, Index columns, const double* 
   // have to meet after each block, there are more.
   const double flops_per_row = 2.0 * static_cast<double>(size) * static_cast<double>(width);
   const bool alone = get_num_threads() == 1 || flops_per_row * kGrain < kWorthSharing;
-  const Index block = alone ? kGrain : 2 * kGrain * get_num_threads();
+  const Index block = alone ? kGrain : kGrain * get_num_threads();
   std::fill(coefficients, coefficients + size * row, 0.0);
   for (Index i = 0; i < size; i += block) {
     const Index count = std::min(block, size - i);

@@ -32,7 +32,7 @@ class RowBufferOf {
   Map resize(Index rows) {
     const Index needed = rows * columns_;
     if (needed > storage_.size()) {
-      storage_.conservativeResize(std::max(needed, 2 * storage_.size()));
+      storage_.conservativeResize(std::max(needed, storage_.size() + storage_.size() / 2));
     }
     rows_ = rows;
     return all();
@@ -84,6 +84,19 @@ class RowBufferOf {
 };
 
 using RowBuffer = RowBufferOf<double>;
+
+// Column i of the target, from column `first` on, becomes column columns[i] of the source, row by
+// row as both lie in memory.
+template <typename Source, typename Target>
+void select_columns(const Source& source, const std::vector<Index>& columns, Index count,
+                    Target&& target, Index first = 0) {
+  const Index* chosen = columns.data();
+  for (Index r = 0; r < target.rows(); ++r) {
+    const auto* from = source.data() + r * source.outerStride();
+    auto* to = target.data() + r * target.outerStride() + first;
+    for (Index i = 0; i < count; ++i) to[i] = from[chosen[i]];
+  }
+}
 
 // Makes room for at least so many numbers. What was there is lost if it grows.
 inline void ensure_size(Vector& vector, Index size) {

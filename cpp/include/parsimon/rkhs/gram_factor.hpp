@@ -75,7 +75,7 @@ class GramFactor {
     double* in = scratch<Values>(room);
     double* between = scratch<Whitened>(room);
     double* out = scratch<Coefficients>(room);
-    std::fill(in, in + room, 0.0);
+    if (columns < row || columns == 1) std::fill(in, in + room, 0.0);
     padded(in) = values;
     if (columns == 1) {
       linalg::solve_with_root(root(), in, between, out);
@@ -90,13 +90,20 @@ class GramFactor {
   // and a factor of their Schur complement S = K(block, block) - A' K(points, block):
   //   T <- [T, 0; -T_S A', T_S],   so that  T'T = [P + A S^-1 A', -A S^-1; ., S^-1].
   void append(const ConstRows& coefficients, const GramFactor& schur) {
+    struct Transposed;
+    const Index added = coefficients.cols();
+    Eigen::Map<RowMatrix> transposed(scratch<Transposed>(coefficients.size()), added, size_);
+    transposed = coefficients.transpose();
+    append_transposed(transposed, schur);
+  }
+
+  // The same, given A'.
+  void append_transposed(const ConstRows& coefficients, const GramFactor& schur) {
     const Index added = schur.size();
     reserve(size_ + added);
     auto below = storage_.block(size_, 0, added, size_);
-    if (below.size() > 0) {
-      linalg::multiply_by_transpose(schur.root(), coefficients, below);
-      below *= -1;
-    }
+    linalg::multiply(schur.root(), coefficients, below);
+    below *= -1;
     storage_.block(size_, size_, added, added) = schur.root();
     inverse_diagonal_.head(size_) += below.colwise().squaredNorm().transpose();
     inverse_diagonal_.segment(size_, added) = schur.inverse_diagonal();
@@ -175,7 +182,7 @@ class GramFactor {
   // or a model that was saved and loaded would round differently.
   void reserve(Index size) {
     if (size <= storage_.rows()) return;
-    const Index capacity = (std::max(size, size_ + size_ / 2) + 7) / 8 * 8;
+    const Index capacity = (std::max(size, size_ + size_ / 4) + 7) / 8 * 8;
     RowMatrix grown = RowMatrix::Zero(capacity, capacity);
     grown.topLeftCorner(size_, size_) = root();
     storage_.swap(grown);

@@ -54,6 +54,7 @@ class PivotedRoot {
   }
 
   Index rank() const { return rank_; }
+  const std::vector<Index>& order() const { return order_; }
   Index order(Index i) const { return order_[static_cast<std::size_t>(i)]; }
   auto root_factor() const { return factor().topLeftCorner(rank_, rank_); }
   auto remainder() const { return remainder_.all(); }

@@ -114,9 +114,7 @@ class SparseFunction {
     require_finite(candidates_.gram().all().sum());
     auto cross = candidates_.cross().all();
     const auto known = batch.kernel_values.all();
-    for (std::size_t i = 0; i < active.size(); ++i) {
-      cross.col(old + static_cast<Index>(i)) = known.col(active[i]).head(basis_size());
-    }
+    select_columns(known, active, static_cast<Index>(active.size()), cross, old);
     dependents_.refresh(dictionary_, factor_);
     const bool drifted = has_drifted();
     // The kernel may throw above; from here on nothing does.
@@ -411,14 +409,8 @@ class SparseFunction {
   }
 
   void join_factor() {
-    const auto& alive = komp_.surviving_newcomers();
-    if (alive.empty()) return;
-    const auto all = newcomers_.coefficients().all();
-    auto coefficients = candidates_.cross().resize(basis_size(), static_cast<Index>(alive.size()));
-    for (std::size_t i = 0; i < alive.size(); ++i) {
-      coefficients.col(static_cast<Index>(i)) = all.col(alive[i]);
-    }
-    factor_.append(coefficients, newcomers_.factor());
+    if (komp_.surviving_newcomers().empty()) return;
+    factor_.append_transposed(komp_.surviving_coefficients(), newcomers_.factor());
   }
 
   // Without a budget nothing can be compressed and no factor is needed: only a sample that is
