@@ -356,6 +356,17 @@ def test_other_seeds_are_other_draws(bench, small, tmp_path):
     assert len({result["model_order"] for result in results}) > 1
 
 
+def test_a_row_that_is_run_once_is_compared_with_by_all_seeds(bench, small, tmp_path):
+    comparison = bench("comparison")
+    once, polk = small.rows
+    rows = (replace(once, runs=1), polk)
+    (best, once), (row, results) = comparison.compare(replace(small, rows=rows), options(tmp_path))
+    assert (len(once), len(results)) == (1, 3)
+    expected = np.mean([result["error"] for result in results]) - once[0]["error"]
+    cell = comparison.above(row, results, best, once)
+    assert float(cell.split()[0]) == pytest.approx(expected, rel=0.01)
+
+
 def test_a_method_that_diverges_says_so(bench, small, monkeypatch, tmp_path, capsys):
     comparison = bench("comparison")
     monkeypatch.setattr(comparison, "train", lambda *_, **__: {"diverged": 32})

@@ -61,16 +61,17 @@ PRINTED: Mapping[str, Sequence[tuple[int, str]]] = {
 MNIST = comparison.Experiment(
     "mnist",
     table="Figure 4, MNIST",
-    runs=1,
+    runs=3,
     figures={"logistic": 4},
     quick=2000,
     rows=(
-        comparison.row("LIBSVM", "libsvm", "hinge", None, None, 16_122),
+        comparison.row("LIBSVM", "libsvm", "hinge", None, None, 16_122, runs=1),
         comparison.row(
             "FGD",
             "fgd",
             "logistic",
             *(None, None, 60_000),
+            runs=1,
             iterations=1000,
             max_samples=10_000,
             regularization=0.0,
