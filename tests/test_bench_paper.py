@@ -84,8 +84,10 @@ def _tiny(bench, monkeypatch):
         module = bench(f"papers.{paper}")
         small = {"quick": 130, "quick_test": 60}
         if paper == "polk":
-            shrunk = [replace(each, **small) for each in module.EXPERIMENTS]
-            shrunk[2] = replace(shrunk[2], quick_data={"pixels": 3000})
+            shrunk = [
+                replace(each, **small, quick_data={"pixels": 3000} if each.quick_data else {})
+                for each in module.EXPERIMENTS
+            ]
             monkeypatch.setattr(module, "EXPERIMENTS", shrunk)
         else:
             monkeypatch.setattr(module, "MNIST", replace(module.MNIST, **small))
@@ -122,13 +124,17 @@ def figures_in(folder, paper):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("data", "tiny")
+@pytest.mark.filterwarnings("ignore:The model order is")  # so little data needs few points
 def test_polk_fills_every_row(bench, run, tmp_path, capsys):
     assert run("polk") == 0
     out = capsys.readouterr().out
     assert "[0.0919]" in out
     for experiment, name in zip(
         bench("papers.polk").EXPERIMENTS,
-        ("table-2-multidist", "table-3-mnist", "table-3-brodatz"),
+        (
+            *("table-2-multidist", "table-3-mnist", "table-3-brodatz"),
+            *("checks-multidist", "checks-mnist", "checks-brodatz"),
+        ),
         strict=True,
     ):
         rows = read(tmp_path / "out" / f"polk-{name}.csv")
