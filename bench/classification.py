@@ -86,7 +86,7 @@ def nystroem(task: Task, loss: str, seed: int, settings: Mapping[str, Any]) -> A
 
 
 def lbfgs(task: Task, loss: str, seed: int, settings: Mapping[str, Any]) -> Any:
-    return KernelLBFGS(task.kernel, loss=loss, regularization=REGULARIZATION, **settings)
+    return KernelLBFGS(task.kernel, loss=loss, **{"regularization": REGULARIZATION, **settings})
 
 
 def fgd(task: Task, loss: str, seed: int, settings: Mapping[str, Any]) -> Any:

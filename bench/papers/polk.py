@@ -152,6 +152,11 @@ def polk_as_bsgd(points: int, *, epochs: int = 1) -> Row:
     return row(name, "polk", "hinge", epochs=epochs, **steps)
 
 
+def lbfgs(loss: str, note: str, **settings: Any) -> Row:
+    """Return L-BFGS on Brodatz with other settings; once, for it takes minutes."""
+    return row(f"L-BFGS, {note}", "lbfgs", loss, runs=1, **settings)
+
+
 # The steps of Pegasos, which BSGD has in its own paper: 1 / (2 lambda (t + 2)).
 PEGASOS = {
     "note": ", steps of Pegasos",
@@ -176,6 +181,9 @@ CHECKS = (
             polk("hinge", 0.04),
             polk("hinge", 0.04, note=", 5 passes", epochs=5),
             polk_as_bsgd(16),
+            row("IVM", "ivm", "logistic"),
+            row("IVM, tolerance 0.0025", "ivm", "logistic", tolerance=0.0025),
+            row("IVM, 16 points", "ivm", "logistic", max_points=16),
         ),
     ),
     replace(
@@ -212,6 +220,11 @@ CHECKS = (
             bsgd(305, epochs=20, maintenance="remove"),
             polk("hinge", 0.02, epochs=20),
             polk_as_bsgd(305, epochs=20),
+            lbfgs("hinge", "3 x 10 steps", max_iterations=10),
+            lbfgs("hinge", "3 x 15 steps", max_iterations=15),
+            lbfgs("hinge", "lambda = 1e-5", max_iterations=40, regularization=1e-5),
+            lbfgs("logistic", "30 steps", max_iterations=30),
+            lbfgs("logistic", "60 steps", max_iterations=60),
         ),
     ),
 )
