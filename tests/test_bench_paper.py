@@ -192,7 +192,8 @@ def test_spppot_fills_every_row(bench, run, tmp_path, capsys):
             assert row["points"].endswith("]")
             if row["above batch"] not in ("diverges", "infinite"):
                 float(row["above batch"])
-    assert len(read(tmp_path / "out/spppot-figure-4-mnist.csv")) == 5
+    expected = bench("papers.spppot").MNIST.rows
+    assert len(read(tmp_path / "out/spppot-figure-4-mnist.csv")) == len(expected)
     pytest.importorskip("matplotlib")
     assert figures_in(tmp_path / "out", "spppot") == [
         "spppot-figure1.png",

@@ -103,6 +103,25 @@ MNIST = comparison.Experiment(
             max_model_order=400,
             regularization=0.0,
         ),
+        # The paper does not say how large its mini-batches are.
+        comparison.row(
+            "POLK, eps 1.8812, mini-batches of 64",
+            "polk",
+            "logistic",
+            epochs=2,
+            budget=1.8812,
+            batch_size=64,
+            regularization=0.0,
+        ),
+        comparison.row(
+            "SPPPOT, eps 1.4579, mini-batches of 64",
+            "spppot",
+            "logistic",
+            epochs=2,
+            budget=1.4579,
+            batch_size=64,
+            regularization=0.0,
+        ),
     ),
 )
 
