@@ -29,7 +29,7 @@ class Row:
 
     method: Method
     printed: tuple[float | None, float | None, int | None] = (None, None, None)
-    runs: int | None = None  # at most so many: where other seeds change nothing, or take hours
+    runs: int | None = None  # at most so many, where more change nothing or take too long
 
 
 @dataclass(frozen=True)
