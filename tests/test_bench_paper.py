@@ -371,7 +371,7 @@ def test_a_row_that_is_run_once_is_compared_with_by_all_seeds(bench, small, tmp_
     assert (len(once), len(results)) == (1, 3)
     expected = np.mean([result["error"] for result in results]) - once[0]["error"]
     cell = comparison.above(row, results, best, once)
-    assert float(cell.split()[0]) == pytest.approx(expected, rel=0.01)
+    assert cell.split()[0] == bench("experiments").significant(expected, 2)
 
 
 def test_a_method_that_diverges_says_so(bench, small, monkeypatch, tmp_path, capsys):
