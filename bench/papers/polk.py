@@ -165,8 +165,9 @@ PEGASOS = {
     "schedule": PowerLaw(power=1.0, delay=2.0),
 }
 
-# On multidist, too, what is printed as sigma^2 may be sigma.
+# On multidist, too, what is printed as sigma^2 may be sigma; or the kernel is exp(-d^2 / sigma^2).
 SIGMA = {"note": ", sigma 0.6", "kernel": Gaussian(0.6)}
+WITHOUT_TWO = {"note": ", variance 0.3", "kernel": Gaussian(0.3**0.5)}
 
 # Each begins with LIBSVM, to compare with, and varies one thing at a time.
 CHECKS = (
@@ -190,6 +191,10 @@ CHECKS = (
             polk("logistic", 0.03, 0.120, 4.36, 16, **SIGMA),
             polk("logistic", 1e-3, None, None, 75, **SIGMA),
             bsgd(16, 0.385, 21.8, 16, **SIGMA),
+            polk("hinge", 0.04, 0.0919, 3.98, 16, **WITHOUT_TWO),
+            polk("hinge", 1e-4, None, None, 129, **WITHOUT_TWO),
+            polk("logistic", 0.03, 0.120, 4.36, 16, **WITHOUT_TWO),
+            polk("logistic", 1e-3, None, None, 75, **WITHOUT_TWO),
             row("IVM", "ivm", "logistic"),
             row("IVM, tolerance 0.0025", "ivm", "logistic", tolerance=0.0025),
             row("IVM, 16 points", "ivm", "logistic", max_points=16),
