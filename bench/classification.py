@@ -9,12 +9,14 @@ stream, as in POLK's paper. Batch methods are measured once: any classifier will
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 import parsimon
 from bench import machine
@@ -93,7 +95,7 @@ def peer(estimator: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lbfgs(task: Task, loss: str, seed: int, settings: Mapping[str, Any]) -> Any:
-    return KernelLBFGS(task.kernel, loss=loss, regularization=REGULARIZATION, **settings)
+    return KernelLBFGS(task.kernel, loss=loss, **{"regularization": REGULARIZATION, **settings})
 
 
 def fgd(task: Task, loss: str, seed: int, settings: Mapping[str, Any]) -> Any:
@@ -133,7 +135,9 @@ def train(task: Task, method: Method, seed: int, *, risk_on: str = "test") -> Re
 
     `risk_on` says whether the risk is that on the training or on the test samples.
     """
-    method.make(task, seed).fit(task.X[:WARM_UP_SAMPLES], task.y[:WARM_UP_SAMPLES])
+    with warnings.catch_warnings():  # that so few samples need fewer points than are wanted
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        method.make(task, seed).fit(task.X[:WARM_UP_SAMPLES], task.y[:WARM_UP_SAMPLES])
     model = method.make(task, seed)
     judged = (task.X, task.y) if risk_on == "train" else (task.X_test, task.y_test)
     if method.kind in PARSIMON:

@@ -29,6 +29,7 @@ class Row:
 
     method: Method
     printed: tuple[float | None, float | None, int | None] = (None, None, None)
+    runs: int | None = None  # at most so many, where more change nothing or take too long
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,17 @@ class Experiment:
     quick_data: Mapping[str, Any] = field(default_factory=dict)
 
 
-def row(name: str, kind: str, loss: str, *printed: Any, epochs: int = 1, **settings: Any) -> Row:
+def row(
+    name: str,
+    kind: str,
+    loss: str,
+    *printed: Any,
+    epochs: int = 1,
+    runs: int | None = None,
+    **settings: Any,
+) -> Row:
     """Return a row: name, kind and settings of the method, then the printed figures, if any."""
-    return Row(Method(name, kind, loss, settings, epochs), printed or (None, None, None))
+    return Row(Method(name, kind, loss, settings, epochs), printed or (None, None, None), runs)
 
 
 def publish(paper: str, experiment: Experiment, options: argparse.Namespace) -> None:
@@ -102,7 +111,7 @@ def compare(experiment: Experiment, options: argparse.Namespace) -> list[tuple[R
         (configuration(experiment, row.method, seed), row)
         for seed in seeds
         for row in experiment.rows
-        if row.method.is_here
+        if row.method.is_here and (row.runs is None or seed < row.runs)
     ]
     results = store.results(
         plan,
@@ -162,12 +171,16 @@ def cells(
 
 
 def above(row: Row, results: Sequence[Result], best: Row, best_results: Sequence[Result]) -> str:
-    """Write how far errors are above those of another row, seed by seed, in percent points."""
+    """Write how far errors are above those of another row, seed by seed, in percent points.
+
+    A row with a single run is compared with as it is.
+    """
     if row is best:
         return ""
+    others = best_results if len(best_results) > 1 else [*best_results] * len(results)
     differences = [
         one["error"] - other["error"]
-        for one, other in zip(results, best_results, strict=False)
+        for one, other in zip(results, others, strict=False)
         if "diverged" not in one
     ]
     printed = row.printed[1], best.printed[1]

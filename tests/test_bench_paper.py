@@ -84,8 +84,10 @@ def _tiny(bench, monkeypatch):
         module = bench(f"papers.{paper}")
         small = {"quick": 130, "quick_test": 60}
         if paper == "polk":
-            shrunk = [replace(each, **small) for each in module.EXPERIMENTS]
-            shrunk[2] = replace(shrunk[2], quick_data={"pixels": 3000})
+            shrunk = [
+                replace(each, **small, quick_data={"pixels": 3000} if each.quick_data else {})
+                for each in module.EXPERIMENTS
+            ]
             monkeypatch.setattr(module, "EXPERIMENTS", shrunk)
         else:
             monkeypatch.setattr(module, "MNIST", replace(module.MNIST, **small))
@@ -122,13 +124,17 @@ def figures_in(folder, paper):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("data", "tiny")
+@pytest.mark.filterwarnings("ignore:The model order is")  # so little data needs few points
 def test_polk_fills_every_row(bench, run, tmp_path, capsys):
     assert run("polk") == 0
     out = capsys.readouterr().out
     assert "[0.0919]" in out
     for experiment, name in zip(
         bench("papers.polk").EXPERIMENTS,
-        ("table-2-multidist", "table-3-mnist", "table-3-brodatz"),
+        (
+            *("table-2-multidist", "table-3-mnist", "table-3-brodatz"),
+            *("checks-multidist", "checks-mnist", "checks-brodatz"),
+        ),
         strict=True,
     ):
         rows = read(tmp_path / "out" / f"polk-{name}.csv")
@@ -186,7 +192,8 @@ def test_spppot_fills_every_row(bench, run, tmp_path, capsys):
             assert row["points"].endswith("]")
             if row["above batch"] not in ("diverges", "infinite"):
                 float(row["above batch"])
-    assert len(read(tmp_path / "out/spppot-figure-4-mnist.csv")) == 5
+    expected = bench("papers.spppot").MNIST.rows
+    assert len(read(tmp_path / "out/spppot-figure-4-mnist.csv")) == len(expected)
     pytest.importorskip("matplotlib")
     assert figures_in(tmp_path / "out", "spppot") == [
         "spppot-figure1.png",
@@ -354,6 +361,17 @@ def test_a_kept_run_says_what_it_is(bench, small, tmp_path):
 def test_other_seeds_are_other_draws(bench, small, tmp_path):
     (_, results), _ = bench("comparison").compare(small, options(tmp_path))
     assert len({result["model_order"] for result in results}) > 1
+
+
+def test_a_row_that_is_run_once_is_compared_with_by_all_seeds(bench, small, tmp_path):
+    comparison = bench("comparison")
+    once, polk = small.rows
+    rows = (replace(once, runs=1), polk)
+    (best, once), (row, results) = comparison.compare(replace(small, rows=rows), options(tmp_path))
+    assert (len(once), len(results)) == (1, 3)
+    expected = np.mean([result["error"] for result in results]) - once[0]["error"]
+    cell = comparison.above(row, results, best, once)
+    assert cell.split()[0] == bench("experiments").significant(expected, 2)
 
 
 def test_a_method_that_diverges_says_so(bench, small, monkeypatch, tmp_path, capsys):

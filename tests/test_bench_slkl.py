@@ -1,15 +1,11 @@
 """The experiments of the SLKL paper, on tiny data."""
 
 import json
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
-from bench import hog
-from bench.baselines import regression
-from bench.cli import main
-from bench.experiments import Run, Store
-from bench.papers import slkl, slkl_figures
-from bench.slkl_speed import Problem, lbfgs, ours
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from sklearn.exceptions import ConvergenceWarning
@@ -19,24 +15,38 @@ from parsimon import SLKLRegressor, _core, datasets, kernels
 
 X, Y = datasets.make_sinc(120, random_state=0)
 AT = datasets.make_sinc(30, random_state=1)[0]
+ROOT = Path(__file__).resolve().parents[1]
 
 
-def problem():
+@pytest.fixture(name="bench")
+def _bench(monkeypatch):
+    """Import a module of the benchmarks, which are no part of the installed package."""
+    pytest.importorskip("threadpoolctl")
+    monkeypatch.syspath_prepend(ROOT)
+    return lambda name: import_module(f"bench.{name}")
+
+
+@pytest.fixture(name="problem")
+def _problem(bench):
     core = _core.KernelColumns(kernels.Gaussian(1.0).core, X[:40].copy(), True)
     core.prepare(X, Y[:, None])
-    return Problem(core, float(Y @ Y))
+    return bench("slkl_speed").Problem(core, float(Y @ Y))
 
 
 class TestBaselines:
-    def test_kernel_ridge_is_that_of_scikit_learn(self):
+    @pytest.fixture(name="regression")
+    def _regression(self, bench):
+        return bench("baselines.regression")
+
+    def test_kernel_ridge_is_that_of_scikit_learn(self, regression):
         expected = KernelRidge(alpha=1.0, kernel="rbf", gamma=0.5).fit(X, Y).predict(AT)
         assert_allclose(regression.kernel_ridge(X, Y, AT, 1.0), expected)
 
-    def test_nystroem_on_all_points_is_kernel_ridge(self):
+    def test_nystroem_on_all_points_is_kernel_ridge(self, regression):
         full = regression.kernel_ridge(X, Y, AT, 0.5)
         assert_allclose(regression.nystroem(X, Y, AT, 0.5, X), full, atol=1e-6)
 
-    def test_uniform_weights_are_ridge_regression_with_the_mean_kernel(self):
+    def test_uniform_weights_are_ridge_regression_with_the_mean_kernel(self, regression):
         kernel = kernels.Gaussian(1.0)
         C, C_at = kernel(X, X[:20]), kernel(AT, X[:20])
         K = C @ C.T / 20
@@ -45,16 +55,20 @@ class TestBaselines:
 
 
 class TestHog:
-    def test_histograms_have_norm_one_and_ignore_contrast(self):
+    @pytest.fixture(name="hog")
+    def _hog(self, bench):
+        return bench("hog")
+
+    def test_histograms_have_norm_one_and_ignore_contrast(self, hog):
         images = np.random.RandomState(0).uniform(size=(3, 784))
         found = hog.features(images)
         assert_allclose(np.linalg.norm(found, axis=1), 1)
         assert_allclose(hog.features(0.5 * images), found)
 
-    def test_a_blank_image_is_no_trouble(self):
+    def test_a_blank_image_is_no_trouble(self, hog):
         assert np.isfinite(hog.features(np.zeros((1, 28, 28)))).all()
 
-    def test_an_edge_votes_for_its_orientation(self):
+    def test_an_edge_votes_for_its_orientation(self, hog):
         image = np.zeros((1, 28, 28))
         image[:, :, 14:] = 1.0
         (found,) = hog._votes(image)[0][:, 10:12, 13].sum(axis=1).reshape(1, -1)
@@ -63,23 +77,22 @@ class TestHog:
 
 
 class TestSpeed:
-    def test_gradient_of_the_generic_solver(self):
+    def test_gradient_of_the_generic_solver(self, problem):
         mu = np.random.RandomState(0).uniform(size=40) * (np.arange(40) % 3 > 0)
-        task = problem()
-        value, gradient = task.value_and_gradient(mu)
-        assert_allclose(task.value_and_gradient(np.zeros(40))[0], Y @ Y)
+        value, gradient = problem.value_and_gradient(mu)
+        assert_allclose(problem.value_and_gradient(np.zeros(40))[0], Y @ Y)
         step = np.where(mu > 0, gradient, 0)
-        approximate = approx_fprime(mu, lambda m: task.value_and_gradient(m)[0], 1e-7)
+        approximate = approx_fprime(mu, lambda m: problem.value_and_gradient(m)[0], 1e-7)
         assert_allclose(np.where(mu > 0, approximate, 0), step, rtol=1e-3, atol=1e-5)
         assert value < Y @ Y + 0.01 * mu.sum()
 
-    def test_all_ways_reach_the_gap(self):
-        task = problem()
-        minimum = task.solve("shrinking", 0.0).objective[-1]
+    def test_all_ways_reach_the_gap(self, bench, problem):
+        speed = bench("slkl_speed")
+        minimum = problem.solve("shrinking", 0.0).objective[-1]
         for timing in (
-            ours(task, "shrinking", minimum),
-            ours(task, "uniform", minimum),
-            lbfgs(task, minimum),
+            speed.ours(problem, "shrinking", minimum),
+            speed.ours(problem, "uniform", minimum),
+            speed.lbfgs(problem, minimum),
         ):
             assert -1e-9 < timing.gap <= 1e-4
 
@@ -93,18 +106,19 @@ def real_data():
 
 
 @pytest.mark.usefixtures("real_data")
-def test_speed_command(tmp_path, capsys):
+def test_speed_command(bench, tmp_path, capsys):
     file = tmp_path / "speed.json"
     arguments = ["--task", "abalone", "--columns", "60", "--samples", "300", "--repeat", "1"]
-    assert main(["slkl_speed", *arguments, "--json", str(file)]) in (0, 1)
+    assert bench("cli").main(["slkl_speed", *arguments, "--json", str(file)]) in (0, 1)
     assert "L-BFGS-B" in capsys.readouterr().out
     assert json.loads(file.read_text())["results"]["abalone"]["step"]["ratio"] > 0
 
 
 @pytest.mark.usefixtures("real_data")
-def test_tables_show_printed_figures_beside_ours(tmp_path):
+def test_tables_show_printed_figures_beside_ours(bench, tmp_path):
+    slkl, store = bench("papers.slkl"), bench("experiments").Store(tmp_path)
     task = next(task for task in slkl.TASKS if task.name == "boston")
-    table = slkl.table_two(task, Store(tmp_path), 2, quick=True)
+    table = slkl.table_two(task, store, 2, quick=True)
     assert table.header == ("method", "M = 128")
     rows = dict(table.rows)
     assert rows["SLKL"].endswith(" [20.17]")
@@ -115,7 +129,8 @@ def test_tables_show_printed_figures_beside_ours(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_figure_that_no_run_has_is_a_dash():
+def test_a_figure_that_no_run_has_is_a_dash(bench):
+    slkl = bench("papers.slkl")
     results = [{"A": [1.0, None]}, {"A": [3.0, None]}]
     table = slkl.table("Title", (1, 2), results, {"A": ("5", "6")})
     assert table.rows == [["A", "2.00 (1.0) [5]", "- [6]"]]
@@ -135,17 +150,18 @@ class TestFigures:
                 model.set_params(max_iter=epochs).fit(X, Y)
             assert_allclose(model.objective_, long[: epochs + 1], rtol=1e-12)
 
-    def test_the_objective_comes_down_to_its_minimum(self):
-        run = Run("sinc epochs", "exact steps", 0, settings={"epochs": 6})
-        found = slkl_figures.watch(run, "exact")
+    def test_the_objective_comes_down_to_its_minimum(self, bench):
+        run = bench("experiments").Run("sinc epochs", "exact steps", 0, settings={"epochs": 6})
+        found = bench("papers.slkl_figures").watch(run, "exact")
         assert found["looks"] == list(range(7))
         assert len(found["objective"]) == len(found["m0"]) == 7
         assert (np.diff(found["objective"]) < 0).all()
         assert found["minimum"] < found["objective"][-1] < 1.01 * found["minimum"]
         assert found["m0 at the minimum"] < found["m0"][-1] < 1000
 
-    def test_fewer_columns_are_used_the_higher_their_price(self):
-        found = slkl_figures.count_used(Run("sinc columns", "SLKL", 0), (100, 300))
+    def test_fewer_columns_are_used_the_higher_their_price(self, bench):
+        slkl_figures, run = bench("papers.slkl_figures"), bench("experiments").Run
+        found = slkl_figures.count_used(run("sinc columns", "SLKL", 0), (100, 300))
         used = np.array(list(found.values()))
         assert used.shape == (len(slkl_figures.PRICES), 2)
         assert (np.diff(used, axis=0) < 0).all()
