@@ -188,8 +188,8 @@ void direct_distances(const View& a, const View& b, Rows values, const Finish& f
 
 // From products ab to squared distances: out_j = norm + norms_j - 2 out_j, computed again where
 // that cancels. The test is also true of NaN, which is what overflow of the norms leads to.
-inline void complete_squared_distances(const double* point, double norm, const View& b,
-                                       double near, double* out) {
+inline void complete_squared_distances(const double* point, double norm, const View& b, double near,
+                                       double* out) {
   const double* norms = b.squared_norms().data();
   Eigen::Map<Eigen::ArrayXd> distances(out, b.rows());
   const auto sums = Eigen::Map<const Eigen::ArrayXd>(norms, b.rows()) + norm;

@@ -35,9 +35,7 @@ class View {
   // computed with it.
   bool is_rounded() const { return rounded_.rows() == rows(); }
   auto rounded() const { return rounded_.all(); }
-  void round() {
-    rounded_.resize(rows(), features()) = points().template cast<float>();
-  }
+  void round() { rounded_.resize(rows(), features()) = points().template cast<float>(); }
 
   void append(const View& other, Index row) {
     points_.resize(points_.rows(), other.features());

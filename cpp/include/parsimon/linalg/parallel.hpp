@@ -169,29 +169,39 @@ namespace linalg {
 // Fewer floating-point operations than this are done before another thread has taken notice.
 constexpr double kWorthSharing = 3e5;
 
-// Calls run(begin, end) for parts that cover 0 .. count, each a multiple of `grain` but for the
-// last, on several threads if `flops` are worth it. run() must not throw.
+// Calls run(part, parts) for all parts, on a thread each: as many as there may be, up to `most`,
+// but one if the `flops` are not worth it. run() must not throw.
 template <class Run>
-void share(Index count, Index grain, double flops, const Run& run) {
-  if (count == 0) return;
-  const Index grains = (count + grain - 1) / grain;
-  const int parts = flops < kWorthSharing
-                        ? 1
-                        : static_cast<int>(std::min<Index>(get_num_threads(), grains));
+void in_parts(Index most, double flops, const Run& run) {
+  const int parts =
+      flops < kWorthSharing ? 1 : static_cast<int>(std::min<Index>(get_num_threads(), most));
   struct Context {
     const Run& run;
-    Index count, grain, grains;
     int parts;
   };
-  const Context context{run, count, grain, grains, parts};
+  const Context context{run, parts};
   const auto work = [](const void* pointer, int part) {
     const auto& c = *static_cast<const Context*>(pointer);
-    const Index begin = c.grains * part / c.parts * c.grain;
-    const Index end = std::min(c.grains * (part + 1) / c.parts * c.grain, c.count);
-    if (begin < end) c.run(begin, end);
+    c.run(part, c.parts);
   };
   if (parts > 1 && detail::ThreadPool::instance().run(parts, work, &context)) return;
-  run(0, count);
+  run(0, 1);
+}
+
+// Calls run(begin, end) for this part of 0 .. count, a multiple of `grain` but for the last.
+template <class Run>
+void take_part(Index count, Index grain, int part, int parts, const Run& run) {
+  const Index grains = (count + grain - 1) / grain;
+  const Index begin = grains * part / parts * grain;
+  const Index end = std::min(grains * (part + 1) / parts * grain, count);
+  if (begin < end) run(begin, end);
+}
+
+// Calls run(begin, end) for parts that cover 0 .. count, on several threads if it is worth it.
+template <class Run>
+void share(Index count, Index grain, double flops, const Run& run) {
+  in_parts((count + grain - 1) / grain, flops,
+           [&](int part, int parts) { take_part(count, grain, part, parts, run); });
 }
 
 }  // namespace linalg

@@ -170,38 +170,44 @@ inline void multiply_transpose_by(const ConstRows& a, const ConstRows& b, Rows v
 }
 
 // whitened = T values and coefficients = T' whitened for a lower triangular T with zeros above the
-// diagonal, reading T once. Rows of all three have room for padded(columns) numbers.
+// diagonal, reading T once: a block of its rows is used a second time while it is in the cache.
+// Rows of all three have room for padded(columns) numbers.
 inline void solve_with_root(const ConstRows& root, Index columns, const double* values,
                             double* whitened, double* coefficients, Index row) {
   const Index size = root.rows(), stride = root.outerStride();
   const Index width = padded<double>(columns);
   const Narrow<double> right{values, row, panel_width<double>};
-  // So many rows of T stay in the cache from one use to the other. With several threads, which
-  // have to meet after each block, there are more.
-  const double flops_per_row = 2.0 * static_cast<double>(size) * static_cast<double>(width);
-  const bool alone = get_num_threads() == 1 || flops_per_row * kGrain < kWorthSharing;
-  const Index block = alone ? kGrain : kGrain * get_num_threads();
-  std::fill(coefficients, coefficients + size * row, 0.0);
-  for (Index i = 0; i < size; i += block) {
-    const Index count = std::min(block, size - i);
-    const Index depth = i + count;
-    const double flops = flops_per_row * static_cast<double>(count);
-    share(count, kGrain, flops, [&](Index begin, Index end) {
-      const Index first = i + begin;
-      multiply(end - begin, width, i + end, Tall<double>{&root.coeffRef(first, 0), stride}, right,
-               whitened + first * row, row);
-    });
-    share(depth, kGrain, flops, [&](Index begin, Index end) {
-      for_each_panel<double>(width, [&](auto packets, Index j) {
-        for_each_tile<packets>(count, [&](auto height, Index r) {
-          const Index known = std::min(i + r + height, end);
-          if (known <= begin) return;
-          spread_tile<height, packets>(known - begin, &root.coeffRef(i + r, begin), stride,
-                                       whitened + (i + r) * row + j, row,
-                                       coefficients + begin * row + j, row);
-        });
+  const auto whiten = [&](Index first, Index end) {
+    multiply(end - first, width, end, Tall<double>{&root.coeffRef(first, 0), stride}, right,
+             whitened + first * row, row);
+  };
+  // Rows first .. last of T, as far as they concern rows begin .. end of the result.
+  const auto unwhiten = [&](Index first, Index last, Index begin, Index end) {
+    for_each_panel<double>(width, [&](auto packets, Index j) {
+      for_each_tile<packets>(last - first, [&](auto height, Index r) {
+        const Index i = first + r;
+        const Index known = std::min(i + height, end);
+        if (known <= begin) return;
+        spread_tile<height, packets>(known - begin, &root.coeffRef(i, begin), stride,
+                                     whitened + i * row + j, row, coefficients + begin * row + j,
+                                     row);
       });
     });
+  };
+  std::fill(coefficients, coefficients + size * row, 0.0);
+  const double flops_per_row = 2.0 * static_cast<double>(size) * static_cast<double>(width);
+  const Index block = kGrain * get_num_threads();
+  // Threads meet after each block: all of it must be whitened before any of it is used again. So
+  // that they meet only once, one block is whitened together with the other use of the one before.
+  for (Index i = 0; i < size + block; i += block) {
+    in_parts(get_num_threads(), flops_per_row * static_cast<double>(block),
+             [&](int part, int parts) {
+               const Index before = std::max<Index>(i - block, 0), here = std::min(i, size);
+               take_part(here, kGrain, part, parts,
+                         [&](Index begin, Index end) { unwhiten(before, here, begin, end); });
+               take_part(std::min(block, size - here), kGrain, part, parts,
+                         [&](Index begin, Index end) { whiten(i + begin, i + end); });
+             });
   }
 }
 

@@ -61,12 +61,19 @@ class GramFactor {
 
   // Both at once, in which T is read only once.
   void solve(const ConstRows& values, Rows whitened, Rows coefficients) const {
-    const Index columns = values.cols();
+    const Index columns = values.cols(), width = linalg::padded<double>(columns);
     if (size_ == 0 || columns == 0) return;
+    const auto lies_ready = [&](const auto& rows) {
+      return rows.outerStride() == width && columns == width;
+    };
+    if (lies_ready(values) && lies_ready(whitened) && lies_ready(coefficients)) {
+      return linalg::solve_with_root(root(), columns, values.data(), whitened.data(),
+                                     coefficients.data(), width);
+    }
     struct Values;
     struct Whitened;
     struct Coefficients;
-    const Index row = columns == 1 ? 1 : linalg::padded<double>(columns);
+    const Index row = columns == 1 ? 1 : width;
     const Index room = linalg::padded<double>(size_) * row;
     using Padded = Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>;
     const auto padded = [&](double* data) {
@@ -75,7 +82,7 @@ class GramFactor {
     double* in = scratch<Values>(room);
     double* between = scratch<Whitened>(room);
     double* out = scratch<Coefficients>(room);
-    if (columns < row || columns == 1) std::fill(in, in + room, 0.0);
+    std::fill(in, in + room, 0.0);
     padded(in) = values;
     if (columns == 1) {
       linalg::solve_with_root(root(), in, between, out);

@@ -177,14 +177,14 @@ class Komp {
   Candidate over_basis(const Work& work) {
     const Index grains = (known() + kColumnsAtOnce - 1) / kColumnsAtOnce;
     best_of_.assign(static_cast<std::size_t>(grains), Candidate());
-    const double flops = 6.0 * static_cast<double>(known()) *
-                         static_cast<double>(count() + 2 * weights_.rows());
+    const double flops =
+        15.0 * static_cast<double>(known()) * static_cast<double>(count() + 2 * weights_.rows());
     linalg::share(known(), kColumnsAtOnce, flops, [&](Index begin, Index end) {
       work(begin, end);
       const Index best = first_smallest(costs_.data() + begin, end - begin);
       if (best < 0) return;
       best_of_[static_cast<std::size_t>(begin / kColumnsAtOnce)] = {begin + best,
-                                                                   costs_(begin + best)};
+                                                                    costs_(begin + best)};
     });
     Candidate best;
     for (const Candidate& candidate : best_of_) {

@@ -28,17 +28,19 @@ class Newcomers {
   // The same where the basis is fresh and a point is worth it: less drowns in rounding.
   static constexpr double kFinest = 1e-13;
 
-  // cross = K(basis, block); gram = K(block, block), both overwritten. resolution: the kernel's.
-  void factorise(const GramFactor& basis, Rows cross, Rows gram,
+  // cross = K(basis, block); gram = K(block, block), which is overwritten. resolution: the
+  // kernel's.
+  void factorise(const GramFactor& basis, const ConstRows& cross, Rows gram,
                  const PivotedRoot::Stakes& stakes = {}, double resolution = 0) {
     const Index size = gram.rows();
     ensure_size(self_kernel_, size);
     self_kernel_.head(size) = gram.diagonal();
     auto all = all_coefficients_.resize(basis.size(), size);
     if (basis.size() > 0 && size > 0) {
-      basis.solve(cross, cross, all);
+      auto whitened = product_.resize(basis.size(), size);
+      basis.solve(cross, whitened, all);
       auto explained = explained_.resize(size, size);
-      linalg::multiply_transpose_by(cross, cross, explained);
+      linalg::multiply_transpose_by(whitened, whitened, explained);
       gram -= explained;
     }
     split_.run(gram, self_kernel_.head(size), std::max(kTolerance, resolution), stakes);
