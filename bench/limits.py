@@ -242,9 +242,11 @@ def prediction(repeat: int) -> Iterator[Result]:
 
 def two_threads(repeat: int) -> Iterator[Result]:
     """Time with one thread over that with two, and whether the bits are the same."""
-    task = mnist(10_000, 0)
-    model = task.classifier("logistic", parsimony=0.008)
-    yield speed_up("training", repeat, lambda jobs: trained(model, task, jobs))
+    task = mnist(20_000, 0)
+    for parsimony in (0.0111, 0.008):
+        model = task.classifier("logistic", parsimony=parsimony)
+        name = f"training, logistic, K = {parsimony:g}"
+        yield speed_up(name, repeat, lambda jobs, model=model: trained(model, task, jobs))
     X = np.random.default_rng(1).normal(size=(5000, 784))
     fixed = with_points(1000, 784)
     yield speed_up(

@@ -76,13 +76,16 @@ class Stationary : public Kernel {
 
   void make_views(const ConstRows& points, const RowVector& origin, View* views) const override {
     views->resize(points.rows(), points.cols());
-    for (Index i = 0; i < points.rows(); ++i) {
-      auto row = views->points().row(i);
-      row = points.row(i) - origin;
-      bandwidth_.divide(row);
-      row = row.cwiseMin(detail::largest_coordinate).cwiseMax(-detail::largest_coordinate);
-    }
-    detail::set_squared_norms(*views);
+    const double flops = linalg::copy_flops(points.size());
+    linalg::share(points.rows(), 8, flops, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) {
+        auto row = views->points().row(i);
+        row = points.row(i) - origin;
+        bandwidth_.divide(row);
+        row = row.cwiseMin(detail::largest_coordinate).cwiseMax(-detail::largest_coordinate);
+        views->squared_norms()(i) = detail::squared_norm(row.data(), row.size());
+      }
+    });
   }
 
   void diagonal(const View*, Eigen::Ref<Vector> values) const override { values.setOnes(); }

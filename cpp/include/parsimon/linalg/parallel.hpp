@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#ifndef PARSIMON_NO_THREADS
 #include <condition_variable>
 #include <cstdint>
-#include <cstdlib>
 #include <mutex>
 #include <thread>
+#endif
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -16,11 +18,15 @@
 
 #include "parsimon/types.hpp"
 
-// Work that is shared among threads. Whoever divides it must see to it that no result depends on
-// how: models are the same to the last bit whatever the number of threads.
+// Work that is shared among threads; PARSIMON_NO_THREADS leaves them out.
+//
+// Whoever divides it must see to it that no result depends on how: models are the same to the last
+// bit whatever the number of threads.
 namespace parsimon {
 
 namespace detail {
+
+#ifndef PARSIMON_NO_THREADS
 
 // Threads that wait for the next piece of work: a short while in a loop, because it usually comes
 // within microseconds, then asleep. They live as long as the program.
@@ -107,12 +113,18 @@ class ThreadPool {
   std::condition_variable wake_;
 };
 
+#endif
+
 inline int available_processors() {
-#ifdef __linux__
+#if defined(PARSIMON_NO_THREADS)
+  return 1;
+#elif defined(__linux__)
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
-#endif
+  return 1;
+#else
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+#endif
 }
 
 constexpr int kMostThreads = 256;
@@ -173,18 +185,23 @@ constexpr double kWorthSharing = 3e5;
 // but one if the `flops` are not worth it. run() must not throw.
 template <class Run>
 void in_parts(Index most, double flops, const Run& run) {
-  const int parts =
-      flops < kWorthSharing ? 1 : static_cast<int>(std::min<Index>(get_num_threads(), most));
+#ifndef PARSIMON_NO_THREADS
   struct Context {
     const Run& run;
     int parts;
   };
-  const Context context{run, parts};
+  const Context context{
+      run, flops < kWorthSharing ? 1 : static_cast<int>(std::min<Index>(get_num_threads(), most))};
   const auto work = [](const void* pointer, int part) {
     const auto& c = *static_cast<const Context*>(pointer);
     c.run(part, c.parts);
   };
-  if (parts > 1 && detail::ThreadPool::instance().run(parts, work, &context)) return;
+  if (context.parts > 1 && detail::ThreadPool::instance().run(context.parts, work, &context))
+    return;
+#else
+  static_cast<void>(most);
+  static_cast<void>(flops);
+#endif
   run(0, 1);
 }
 

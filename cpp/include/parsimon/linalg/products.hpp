@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "parsimon/linalg/parallel.hpp"
 #include "parsimon/linalg/tile.hpp"
@@ -33,23 +34,46 @@ struct Narrow {
   }
 };
 
+// Copying takes the time of so many operations a number. It is shared among threads in the same way
+// as products are: each thread goes on with what it has in its cache.
+constexpr double kCopyFlops = 8;
+constexpr Index kCopyGrain = 128;
+
+inline double copy_flops(Index numbers) { return kCopyFlops * static_cast<double>(numbers); }
+
+// Column i of the target, from column `first` on, becomes column columns[i] of the source.
+template <class Source, class Target>
+void select_columns(const Source& source, const std::vector<Index>& columns, Index count,
+                    Target&& target, Index first = 0) {
+  const Index* chosen = columns.data();
+  share(target.rows(), kCopyGrain, copy_flops(target.rows() * count), [&](Index begin, Index end) {
+    for (Index r = begin; r < end; ++r) {
+      const double* from = source.data() + r * source.outerStride();
+      double* to = target.data() + r * target.outerStride() + first;
+      for (Index i = 0; i < count; ++i) to[i] = from[chosen[i]];
+    }
+  });
+}
+
 // result = a', its rows padded with zeros to `width` numbers.
 inline void transpose(const ConstRows& a, RowBuffer& result, Index width) {
   constexpr Index lane = lanes<double>;
   auto out = result.resize(a.cols(), width);
-  const Index rows = a.rows() - a.rows() % lane, columns = a.cols() - a.cols() % lane;
-  const auto copy = [&](Index i, Index j) { out(j, i) = a.coeff(i, j); };
-  for (Index i = 0; i < rows; i += lane) {
-    for (Index j = 0; j < columns; j += lane) {
-      transpose_tile(&a.coeffRef(i, j), a.outerStride(), &out(j, i), width);
+  const Index columns = a.cols() - a.cols() % lane;
+  share(a.rows(), kCopyGrain, copy_flops(a.size()), [&](Index begin, Index end) {
+    const Index whole = end - (end - begin) % lane;
+    for (Index i = begin; i < whole; i += lane) {
+      for (Index j = 0; j < columns; j += lane) {
+        transpose_tile(&a.coeffRef(i, j), a.outerStride(), &out(j, i), width);
+      }
+      for (Index j = columns; j < a.cols(); ++j) {
+        for (Index r = i; r < i + lane; ++r) out(j, r) = a.coeff(r, j);
+      }
     }
-    for (Index r = i; r < i + lane; ++r) {
-      for (Index j = columns; j < a.cols(); ++j) copy(r, j);
+    for (Index i = whole; i < end; ++i) {
+      for (Index j = 0; j < a.cols(); ++j) out(j, i) = a.coeff(i, j);
     }
-  }
-  for (Index i = rows; i < a.rows(); ++i) {
-    for (Index j = 0; j < a.cols(); ++j) copy(i, j);
-  }
+  });
   out.rightCols(width - a.rows()).setZero();
 }
 

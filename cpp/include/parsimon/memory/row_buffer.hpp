@@ -85,19 +85,6 @@ class RowBufferOf {
 
 using RowBuffer = RowBufferOf<double>;
 
-// Column i of the target, from column `first` on, becomes column columns[i] of the source, row by
-// row as both lie in memory.
-template <typename Source, typename Target>
-void select_columns(const Source& source, const std::vector<Index>& columns, Index count,
-                    Target&& target, Index first = 0) {
-  const Index* chosen = columns.data();
-  for (Index r = 0; r < target.rows(); ++r) {
-    const auto* from = source.data() + r * source.outerStride();
-    auto* to = target.data() + r * target.outerStride() + first;
-    for (Index i = 0; i < count; ++i) to[i] = from[chosen[i]];
-  }
-}
-
 // Makes room for at least so many numbers. What was there is lost if it grows.
 inline void ensure_size(Vector& vector, Index size) {
   if (vector.size() < size) vector.resize(size + size / 2);

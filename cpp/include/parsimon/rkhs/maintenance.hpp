@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "parsimon/rkhs/sparse_function.hpp"
@@ -55,6 +56,33 @@ struct Merge {
       if (found.value > top.value) top = found;
     }
     return top;
+  }
+
+  // The same place to the last digits. A maximum is flat: by its values alone it is found to half
+  // of them, and the other half would be rounding. Its slope crosses zero steeply.
+  Merge sharpened(double kappa, double aa, double ab, double bb) const {
+    const double log_kappa = std::log(std::max(kappa, std::numeric_limits<double>::min()));
+    const auto weights_at = [&](double at_h) {
+      return std::pair(std::exp(log_kappa * (1 - at_h) * (1 - at_h)),
+                       std::exp(log_kappa * at_h * at_h));
+    };
+    const auto slope = [&](double at_h) {
+      const auto [a, b] = weights_at(at_h);
+      return at_h * b * (ab * a + bb * b) - (1 - at_h) * a * (aa * a + ab * b);
+    };
+    double low = std::max(0.0, h - 1e-5), high = std::min(1.0, h + 1e-5);
+    double at_low = slope(low), at_high = slope(high);
+    // log kappa < 0 turns the signs round: the slope is that of -value.
+    if (!(at_low < 0 && at_high > 0)) return *this;
+    double middle = h;
+    for (int i = 0; i < 4; ++i) {
+      middle = low - at_low * (high - low) / (at_high - at_low);
+      const double at_middle = slope(middle);
+      (at_middle < 0 ? low : high) = middle;
+      (at_middle < 0 ? at_low : at_high) = at_middle;
+    }
+    const auto [a, b] = weights_at(middle);
+    return {middle, a, b, aa * a * a + 2 * ab * a * b + bb * b * b};
   }
 };
 
@@ -211,6 +239,8 @@ class Maintenance {
         best = merge;
       }
     }
+    best = best.sharpened(kappa(partner), products(a), products(partner),
+                          weights.row(partner).squaredNorm());
     const auto points = function.dictionary().points();
     const RowVector point = best.h * points.row(a) + (1 - best.h) * points.row(partner);
     const RowVector weight =

@@ -112,7 +112,7 @@ class Newcomers {
     const auto all = all_coefficients_.all();
     auto coefficients = coefficients_.resize(all.rows(), count);
     auto kept = schur_.resize(count, count);
-    select_columns(all, split_.order(), count, coefficients);
+    linalg::select_columns(all, split_.order(), count, coefficients);
     for (Index i = 0; i < count; ++i) {
       for (Index k = 0; k < count; ++k) kept(i, k) = schur(order(i), order(k));
     }

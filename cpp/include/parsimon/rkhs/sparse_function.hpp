@@ -114,7 +114,7 @@ class SparseFunction {
     require_finite(candidates_.gram().all().sum());
     auto cross = candidates_.cross().all();
     const auto known = batch.kernel_values.all();
-    select_columns(known, active, static_cast<Index>(active.size()), cross, old);
+    linalg::select_columns(known, active, static_cast<Index>(active.size()), cross, old);
     dependents_.refresh(dictionary_, factor_);
     const bool drifted = has_drifted();
     // The kernel may throw above; from here on nothing does.
