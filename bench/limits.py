@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-import parsimon
 from bench import machine, report
 from bench.cli import MissingDataError, positive_int
 from bench.speed import Run, blocks, ratios, train
@@ -175,9 +174,7 @@ def small_models(repeat: int) -> Iterator[Result]:
     core = model._model
     with machine.one_thread():
         whole = median(timed(lambda: model.partial_fit(X, y), 500) for _ in range(repeat))
-        inner = median(
-            timed(lambda: core.run(X, targets, weights, 32), 500) for _ in range(repeat)
-        )
+        inner = median(timed(lambda: core.run(X, targets, weights, 32), 500) for _ in range(repeat))
     yield at_most(
         "partial_fit of one sample, microseconds beside the core's own",
         1e6 * (whole - inner),

@@ -26,7 +26,9 @@ def quick(bench, monkeypatch):
     """Make the rate of matrix products quick to measure, if not precise."""
     measure = bench("machine").GemmRate.measure
     monkeypatch.setattr(
-        bench("machine").GemmRate, "measure", lambda self, shapes: measure(self, shapes, seconds=0)
+        bench("machine").GemmRate,
+        "measure",
+        lambda self, shapes, **_: measure(self, shapes, seconds=0),
     )
 
 
@@ -99,6 +101,32 @@ def test_speed_takes_the_settings_that_it_is_given(bench, tmp_path):
     assert settings["batch_size"] == 16
     assert settings["epochs"] == 1
     assert settings["average"] is False
+
+
+@pytest.mark.usefixtures("quick")
+def test_limits_tell_what_holds_and_what_does_not(bench, tmp_path, capsys):
+    path = tmp_path / "limits.json"
+    options = ["--repeat", "1", "--only", "small", "--only", "prediction", "--json", str(path)]
+    code = bench("cli").main(["limits", *options])
+    results = json.loads(path.read_text())["results"]
+    assert len(results) == 5
+    assert all(np.isfinite(result["measured"]) and result["promised"] > 0 for result in results)
+    # How fast this machine is just now is no test; that the verdicts are those of the figures is.
+    for result in results:
+        better = result["measured"] >= result["promised"]
+        assert result["holds"] == (better if result["larger"] else not better)
+    assert code == (0 if all(result["holds"] for result in results) else 1)
+    assert capsys.readouterr().out.count("points") >= 3
+
+
+@pytest.mark.usefixtures("quick")
+def test_limits_without_mnist(bench, capsys, monkeypatch):
+    def missing(*_):
+        raise bench("cli").MissingDataError("There is no mnist.npz here.")
+
+    monkeypatch.setattr(bench("limits"), "mnist", missing)
+    assert bench("cli").main(["limits", "--repeat", "1", "--only", "training"]) == 0
+    assert "training: skipped. There is no mnist.npz here." in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("quick")

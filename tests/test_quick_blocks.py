@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -48,8 +49,8 @@ def model(data: tuple[np.ndarray, np.ndarray]) -> POLKClassifier:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda X, y: (np.where(X == X[0, 0], np.nan, X), y), "NaN"),
-        (lambda X, y: (np.where(X == X[0, 0], np.inf, X), y), "inf"),
+        (lambda X, y: (np.where(X[0, 0] == X, np.nan, X), y), "NaN"),
+        (lambda X, y: (np.where(X[0, 0] == X, np.inf, X), y), "inf"),
         (lambda X, y: (X[:, :1], y), "1 features"),
         (lambda X, y: (X[:0], y[:0]), "0 sample"),
         (lambda X, y: (X, y[:-1]), "inconsistent"),
@@ -93,9 +94,40 @@ def test_predictions_of_bad_samples(
     model: POLKClassifier, data: tuple[np.ndarray, np.ndarray]
 ) -> None:
     X, _ = data
-    np.testing.assert_array_equal(
-        model.decision_function(X), model.decision_function(X.tolist())
-    )
+    np.testing.assert_array_equal(model.decision_function(X), model.decision_function(X.tolist()))
     for bad, message in ((np.full((1, 2), np.nan), "NaN"), (np.ones((3, 5)), "5 features")):
         with pytest.raises(ValueError, match=message):
             model.predict(bad)
+
+
+@pytest.mark.parametrize(("name", "value"), [("batch_size", 32.0), ("average", 1), ("epochs", 2.0)])
+def test_a_value_that_equals_the_checked_one_but_is_of_another_type(
+    data: tuple[np.ndarray, np.ndarray], name: str, value: Any
+) -> None:
+    X, y = data
+    model = stream(POLKClassifier(epochs=2), X, y, disguise=lambda a: a).set_params(**{name: value})
+    with pytest.raises(ValueError, match=name):
+        model.partial_fit(X[:BLOCK], y[:BLOCK])
+
+
+def test_finite_numbers_that_sum_to_infinity(
+    model: POLKClassifier, data: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, y = data
+    huge = np.full((4, 2), 1e308)
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        assert np.isfinite(model.decision_function(huge)).all()
+        with pytest.raises(ValueError, match="inf"):
+            model.predict(np.array([[np.inf, -np.inf]]))
+        regressor = POLKRegressor(normalize_y=False).partial_fit(X, y.astype(float))
+        with pytest.raises((ValueError, ArithmeticError)):
+            regressor.partial_fit(X[:2], np.array([np.inf, -np.inf]))
+
+
+def test_a_wrong_n_jobs_is_refused_by_predict(
+    model: POLKClassifier, data: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, _ = data
+    with pytest.raises(ValueError, match="n_jobs"):
+        model.set_params(n_jobs=-3).predict(X)

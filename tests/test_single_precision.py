@@ -133,3 +133,20 @@ def test_a_dtype_that_cannot_be(dtype: object, data: tuple[np.ndarray, np.ndarra
     X, y = data
     with pytest.raises(ValueError, match="dtype must be one of 'float64', 'float32'"):
         make(dtype=dtype).fit(X, y)
+
+
+@pytest.mark.parametrize("kernel", [kernels.Linear(), kernels.Polynomial(2, 0.1, 1.0)], ids=str)
+def test_products_beyond_single_precision_are_computed_in_double(kernel: kernels.Kernel) -> None:
+    a = np.random.default_rng(0).normal(size=(9, 40))
+    b = 1e25 * np.random.default_rng(1).normal(size=(11, 40))
+    b[:3] = a[:3]
+    exact = kernel(a * 1e20, b)
+    np.testing.assert_allclose(kernels.SinglePrecision(kernel)(a * 1e20, b), exact, rtol=1e-3)
+
+
+@pytest.mark.parametrize("features", [784, 5000, 50_000])
+def test_equal_terms_do_not_lose_digits_however_many(features: int) -> None:
+    random = np.random.default_rng(0)
+    X = (random.uniform(size=(24, features)) < 0.3).astype(float)
+    kernel = kernels.Gaussian(np.sqrt(features) / 3)
+    assert np.abs(kernels.SinglePrecision(kernel)(X) - kernel(X)).max() < 5e-6

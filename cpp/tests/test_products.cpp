@@ -1,3 +1,5 @@
+#include <atomic>
+#include <new>
 #include <parsimon/linalg/products.hpp>
 #include <parsimon/rkhs/gram_factor.hpp>
 #include <thread>
@@ -175,3 +177,24 @@ TEST(a_forked_process_has_threads_of_its_own) {
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 #endif
+
+// A worker's exception reaches the caller, and the pool goes on.
+TEST(exceptions_come_through) {
+  const ThreadLimit limit(3);
+  for (const int thrower : {0, 1, 2}) {
+    const auto work = [&](int part, int) {
+      if (part == thrower) throw Error("no");
+    };
+    CHECK_THROWS(linalg::in_parts(3, 1e9, work), Error);
+    std::atomic<int> done{0};
+    linalg::in_parts(3, 1e9, [&](int, int parts) { done += 6 / parts; });
+    CHECK(done == 6);
+  }
+}
+
+TEST(scratch_survives_that_there_is_no_memory) {
+  struct Use;
+  scratch<Use>(1000)[999] = 1;
+  CHECK_THROWS(scratch<Use>(Index{1} << 58), std::bad_alloc);
+  CHECK(scratch<Use>(1000)[999] == 1);
+}

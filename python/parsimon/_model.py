@@ -7,8 +7,8 @@ import os
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
-from operator import attrgetter
+from functools import cache
+from operator import attrgetter, is_
 from typing import Any
 
 import numpy as np
@@ -42,14 +42,20 @@ _BLOCK_NUMBERS = 1 << 22
 
 def block_rows(X: Any) -> int:
     """Return how many of these samples to take at a time."""
-    return max(1, min(_BLOCK_NUMBERS // X.shape[1], BLOCK))
+    return max(1, min(_BLOCK_NUMBERS // int(X.shape[1]), BLOCK))
 
 
 # The core takes samples of both as they are, mini-batch by mini-batch.
 FLOATS = (np.float64, np.float32)
 
 
-@lru_cache(maxsize=None)
+def is_finite(values: NDArray[Any]) -> bool:
+    """Tell whether all are finite; numbers that sum to infinity count as not."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return math.isfinite(values.sum())
+
+
+@cache
 def _parameters(cls: type[ModelEstimator]) -> Callable[[ModelEstimator], Any]:
     return attrgetter(*cls._get_param_names())
 
@@ -103,13 +109,14 @@ class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
             and X.shape[1] == self.__dict__.get("n_features_in_")
             and "feature_names_in_" not in self.__dict__
             and X.flags.c_contiguous
-            and math.isfinite(X.sum())
+            and is_finite(X)
         )
 
     def _check_parameters_if_changed(self) -> None:
         given = _parameters(type(self))(self)
-        # Of what is the very same object, nothing is compared.
-        if self.__dict__.get("_checked") != given:
+        checked = self.__dict__.get("_checked", ())
+        # The very same objects: 2 and 2.0 are equal, but only one of them is a number of epochs.
+        if len(checked) != len(given) or not all(map(is_, checked, given)):
             self._check_parameters()
             self._checked = given
 

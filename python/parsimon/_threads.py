@@ -63,6 +63,7 @@ def threads_of(n_jobs: int | None) -> Iterator[None]:
     if n_jobs is None:
         yield
         return
+    check_n_jobs(n_jobs)
     threads = _core.available_processors() if n_jobs == -1 else int(n_jobs)
     before = _core.limit_threads_here(min(threads, _MOST_THREADS))
     try:

@@ -206,6 +206,9 @@ class SinglePrecision(Kernel):
     points are computed in double precision all the same. It is what ``dtype="float32"`` makes of
     the kernel of an estimator.
 
+    Samples whose numbers are all smaller than 1e-19 are not for a dot-product kernel in single
+    precision: their products are zero there.
+
     Parameters
     ----------
     kernel : kernel

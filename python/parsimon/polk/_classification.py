@@ -177,9 +177,7 @@ class POLKClassification(ClassifierMixin, POLK):
     def _validate_both(
         self, X: ArrayLike, y: ArrayLike, *, reset: bool
     ) -> tuple[Any, NDArray[Any]]:
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", reset=reset
-        )
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, order="C", reset=reset)
         return X, np.asarray(y)
 
     def _quick_training(

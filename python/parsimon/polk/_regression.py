@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from parsimon import _core
 from parsimon._base import Array, Training
 from parsimon._checks import check_flag
-from parsimon._model import FLOATS
+from parsimon._model import FLOATS, is_finite
 
 from ._common import POLK
 
@@ -89,9 +88,9 @@ class POLKRegression(RegressorMixin, POLK):
         """
         with self._unchanged_on_error():
             self._check_parameters_if_changed()
-            if self._needs_no_validation(X, y, sample_weight) and _are_numbers(y):
-                fitted = self._fitted_normalisation(y)
-                return self._partial_fit(self._training(X, y, fitted, None), {})
+            quick = self._quick_training(X, y, sample_weight)
+            if quick is not None:
+                return self._partial_fit(quick, {})
             first = not hasattr(self, "_model")
             X, y = self._validate_both(X, y, reset=first)
             fitted = self._normalisation(y) if first else self._fitted_normalisation(y)
@@ -154,6 +153,14 @@ class POLKRegression(RegressorMixin, POLK):
         )
         return X, np.asarray(y, dtype=np.float64)
 
+    def _quick_training(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Training | None:
+        """Return the block if it is like many before."""
+        if not self._needs_no_validation(X, y, sample_weight):
+            return None
+        if y.dtype.type is not np.float64 or not is_finite(y):
+            return None
+        return self._training(X, y, self._fitted_normalisation(y), None)
+
     def _normalisation(self, y: Array) -> dict[str, Any]:
         rows = y.reshape(len(y), -1)
         intercept = np.zeros(rows.shape[1])
@@ -195,10 +202,6 @@ class POLKRegression(RegressorMixin, POLK):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def _are_numbers(y: NDArray[Any]) -> bool:
-    return y.dtype.type is np.float64 and math.isfinite(y.sum())
 
 
 def _regression_loss(loss: Any) -> str:

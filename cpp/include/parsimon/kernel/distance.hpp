@@ -23,6 +23,8 @@ constexpr Index direct_features = 16;
 constexpr double cancellation = 1e-3;
 // The same where products are in single precision.
 constexpr double single_cancellation = 0.03;
+// So many products are summed in single precision; more would lose digits.
+constexpr Index single_terms = 1024;
 
 // Scaled coordinates stay below this, so that no difference of two of them overflows: equal
 // points are at distance 0 and distant ones at infinity, but no pair at NaN.
@@ -217,13 +219,26 @@ void multiply_points(const View& a, const View& b, Rows values, const Finish& fi
   if (in_single_precision(a, b)) {
     const Index width = linalg::padded<float>(columns);
     const auto right = linalg::narrow_transpose(b.rounded().data(), depth, columns, depth);
-    const linalg::Tall<float> left{a.rounded().data(), depth};
     linalg::share(values.rows(), linalg::kGrain, flops, [&](Index begin, Index end) {
       float* products = scratch<RoundedProducts, float>((end - begin) * width);
-      linalg::multiply(end - begin, width, depth, left.from_row(begin), right, products, width);
+      for (Index start = 0; start < depth; start += single_terms) {
+        const Index terms = std::min(single_terms, depth - start);
+        const linalg::Tall<float> left{a.rounded().data() + begin * depth + start, depth};
+        const linalg::Narrow<float> part{right.data + start * right.row, right.row, right.panel};
+        linalg::multiply(end - begin, width, terms, left, part, products, width);
+        for (Index i = begin; i < end; ++i) {
+          const float* row = products + (i - begin) * width;
+          const auto sums = Eigen::Map<const Eigen::RowVectorXf>(row, columns).cast<double>();
+          if (start == 0) {
+            values.row(i) = sums;
+          } else {
+            values.row(i) += sums;
+          }
+        }
+      }
       for (Index i = begin; i < end; ++i) {
-        const float* row = products + (i - begin) * width;
-        values.row(i) = Eigen::Map<const Eigen::RowVectorXf>(row, columns).cast<double>();
+        // Beyond the range of single precision.
+        if (!values.row(i).allFinite()) values.row(i) = a.points().row(i) * b.points().transpose();
       }
       finish(begin, end);
     });

@@ -6,8 +6,11 @@
 #ifndef PARSIMON_NO_THREADS
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #endif
 #ifdef __linux__
 #include <sched.h>
@@ -39,8 +42,9 @@ class ThreadPool {
   // processors already.
   bool run(int parts, Work work, const void* context) {
     if (busy_.exchange(true)) return false;
-    while (workers_ < parts - 1) {
-      std::thread([this, part = ++workers_, seen = ticket_.load()] { serve(part, seen); }).detach();
+    if (!has_workers(parts - 1)) {
+      busy_ = false;
+      return false;
     }
     work_ = work;
     context_ = context;
@@ -52,9 +56,12 @@ class ThreadPool {
       const std::lock_guard<std::mutex> lock(mutex_);
       wake_.notify_all();
     }
-    work(context, 0);
+    // All must have ended before the caller may see an exception: they use what it owns.
+    attempt(0);
     for (int spins = 0; left_ > 0; ++spins) pause(spins);
+    const std::exception_ptr failure = std::exchange(failure_, nullptr);
     busy_ = false;
+    if (failure) std::rethrow_exception(failure);
     return true;
   }
 
@@ -74,6 +81,30 @@ class ThreadPool {
  private:
   // A few milliseconds: longer than what is done between two products of a mini-batch.
   static constexpr int kPatience = 200000;
+
+  // A system that is out of threads, or memory for them, does the work with one.
+  bool has_workers(int count) {
+    try {
+      while (workers_ < count) {
+        std::thread([this, part = workers_ + 1, seen = ticket_.load()] {
+          serve(part, seen);
+        }).detach();
+        ++workers_;
+      }
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
+  }
+
+  void attempt(int part) {
+    try {
+      work_(context_, part);
+    } catch (...) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      failure_ = std::current_exception();
+    }
+  }
 
   // Now and then the processor is offered to others: there may be fewer than threads.
   static void pause(int spins) {
@@ -97,7 +128,7 @@ class ThreadPool {
       }
       seen = ticket_;
       if (part >= static_cast<int>(seen & 0xffff)) continue;
-      work_(context_, part);
+      attempt(part);
       --left_;
     }
   }
@@ -111,6 +142,7 @@ class ThreadPool {
   const void* context_ = nullptr;
   std::mutex mutex_;
   std::condition_variable wake_;
+  std::exception_ptr failure_;
 };
 
 #endif
@@ -182,7 +214,7 @@ namespace linalg {
 constexpr double kWorthSharing = 3e5;
 
 // Calls run(part, parts) for all parts, on a thread each: as many as there may be, up to `most`,
-// but one if the `flops` are not worth it. run() must not throw.
+// but one if the `flops` are not worth it. If run() throws, so does this, once all have ended.
 template <class Run>
 void in_parts(Index most, double flops, const Run& run) {
 #ifndef PARSIMON_NO_THREADS

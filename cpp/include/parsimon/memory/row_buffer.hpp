@@ -87,7 +87,10 @@ using RowBuffer = RowBufferOf<double>;
 
 // Makes room for at least so many numbers. What was there is lost if it grows.
 inline void ensure_size(Vector& vector, Index size) {
-  if (vector.size() < size) vector.resize(size + size / 2);
+  if (vector.size() >= size) return;
+  // The old one is given up only once there is a new one.
+  Vector grown(size + size / 2);
+  vector.swap(grown);
 }
 
 // The same for a list, ahead of an assignment, which would take just what it needs each time.

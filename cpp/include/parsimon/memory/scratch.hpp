@@ -8,8 +8,13 @@ namespace parsimon {
 // nothing from one call to the next.
 template <class Use, class Scalar = double>
 Scalar* scratch(Index count) {
-  thread_local Eigen::Matrix<Scalar, Eigen::Dynamic, 1> storage;
-  if (storage.size() < count) storage.resize(count + count / 2);
+  using Storage = Eigen::Matrix<Scalar, Eigen::Dynamic, 1>;
+  thread_local Storage storage;
+  if (storage.size() < count) {
+    // The old one is given up only once there is a new one.
+    Storage grown(count + count / 2);
+    storage.swap(grown);
+  }
   return storage.data();
 }
 

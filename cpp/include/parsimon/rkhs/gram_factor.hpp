@@ -190,12 +190,16 @@ class GramFactor {
   void reserve(Index size) {
     if (size <= storage_.rows()) return;
     const Index capacity = (std::max(size, size_ + size_ / 4) + 7) / 8 * 8;
+    // Everything new is there before anything old is given up.
     RowMatrix grown = RowMatrix::Zero(capacity, capacity);
+    Vector diagonal(capacity), carried(capacity);
+    Eigen::Array<bool, Eigen::Dynamic, 1> stale(capacity);
     grown.topLeftCorner(size_, size_) = root();
+    diagonal.head(size_) = inverse_diagonal_.head(size_);
     storage_.swap(grown);
-    inverse_diagonal_.conservativeResize(capacity);
-    carried_.resize(capacity);
-    stale_.resize(capacity);
+    inverse_diagonal_.swap(diagonal);
+    carried_.swap(carried);
+    stale_.swap(stale);
   }
 
   RowMatrix storage_;
