@@ -189,6 +189,7 @@ def small_models(repeat: int) -> Iterator[Result]:
 def with_points(model_order: int, features: int, **settings: Any) -> POLKClassifier:
     """Return a model of so many random points and ten classes."""
     random = np.random.default_rng(0)
+    # One mini-batch and no compression: every sample becomes a point of the model.
     model = POLKClassifier(
         kernel=kernels.Gaussian(features**0.5),
         learning_rate=1.0,

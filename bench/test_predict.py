@@ -7,29 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.limits import with_points
 from bench.machine import one_thread
-from parsimon import POLKClassifier, kernels
-
-CLASSES = 10
 
 
 @pytest.mark.parametrize(
     ("model_order", "features", "samples"), [(100, 2, 10_000), (300, 784, 2000), (1000, 784, 2000)]
 )
 def test_decision_function(benchmark: Any, model_order: int, features: int, samples: int) -> None:
-    random = np.random.default_rng(0)
-    # One mini-batch and no compression: every sample becomes a point of the model.
-    model = POLKClassifier(
-        kernel=kernels.Gaussian(features**0.5),
-        learning_rate=1.0,
-        budget=0.0,
-        batch_size=model_order,
-        epochs=1,
-        average=False,
-    )
-    y = np.arange(model_order) % CLASSES
-    model.fit(random.normal(size=(model_order, features)), y)
-    X = random.normal(size=(samples, features))
+    model = with_points(model_order, features)
+    X = np.random.default_rng(1).normal(size=(samples, features))
     with one_thread():
         benchmark(model.decision_function, X)
     benchmark.extra_info.update(model_order=model.model_order_, samples=samples, features=features)

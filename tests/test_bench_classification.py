@@ -1,23 +1,11 @@
 """How the papers' classifiers are trained and measured, and textures as histograms of textons."""
 
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.signal import fftconvolve
-
-ROOT = Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture(name="bench")
-def _bench(monkeypatch):
-    """Import a module of the benchmarks, which are no part of the installed package."""
-    pytest.importorskip("threadpoolctl")
-    monkeypatch.syspath_prepend(ROOT)
-    return lambda name: import_module(f"bench.{name}")
 
 
 def test_looking_at_a_stream_does_not_change_it(bench):

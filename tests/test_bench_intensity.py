@@ -4,7 +4,6 @@ import argparse
 import json
 import warnings
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,16 +11,7 @@ from numpy.testing import assert_allclose
 
 import parsimon
 
-ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("SPPPOTIntensity", "MirrorNewtonIntensity", "HybridIntensity")
-
-
-@pytest.fixture(name="bench")
-def _bench(monkeypatch):
-    """Import a module of the benchmarks, which are no part of the installed package."""
-    pytest.importorskip("threadpoolctl")
-    monkeypatch.syspath_prepend(ROOT)
-    return lambda name: import_module(f"bench.{name}")
 
 
 class Standin:

@@ -5,7 +5,6 @@ import json
 import re
 from argparse import Namespace
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +14,6 @@ import parsimon
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "bench/README.md").read_text(encoding="utf-8")
-
-
-@pytest.fixture(name="bench")
-def _bench(monkeypatch):
-    """Import a module of the benchmarks, which are no part of the installed package."""
-    pytest.importorskip("threadpoolctl")
-    monkeypatch.syspath_prepend(ROOT)
-    return lambda name: import_module(f"bench.{name}")
 
 
 @pytest.fixture(name="data")

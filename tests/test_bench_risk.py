@@ -3,8 +3,6 @@
 import json
 import sys
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -13,16 +11,7 @@ from numpy.testing import assert_allclose
 
 import parsimon
 
-ROOT = Path(__file__).resolve().parents[1]
 NOT_HERE = "The data set 'lidar' is not here."
-
-
-@pytest.fixture(name="bench")
-def _bench(monkeypatch):
-    """Import a module of the benchmarks, which are no part of the installed package."""
-    pytest.importorskip("threadpoolctl")
-    monkeypatch.syspath_prepend(ROOT)
-    return lambda name: import_module(f"bench.{name}")
 
 
 # -- risk ------------------------------------------------------------------------------------------

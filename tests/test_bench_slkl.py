@@ -1,8 +1,6 @@
 """The experiments of the SLKL paper, on tiny data."""
 
 import json
-from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,15 +13,6 @@ from parsimon import SLKLRegressor, _core, datasets, kernels
 
 X, Y = datasets.make_sinc(120, random_state=0)
 AT = datasets.make_sinc(30, random_state=1)[0]
-ROOT = Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture(name="bench")
-def _bench(monkeypatch):
-    """Import a module of the benchmarks, which are no part of the installed package."""
-    pytest.importorskip("threadpoolctl")
-    monkeypatch.syspath_prepend(ROOT)
-    return lambda name: import_module(f"bench.{name}")
 
 
 @pytest.fixture(name="problem")
