@@ -46,8 +46,8 @@ void register_expansion(py::module_& module) {
       .def("scaled", &KernelExpansion::scaled, py::arg("factor"), Unlocked())
       .def("gradient", &KernelExpansion::gradient, py::arg("points"), py::arg("output"), Unlocked())
       .def_property_readonly("model_order", &KernelExpansion::model_order)
-      .def_property_readonly(
-          "dictionary", [](const KernelExpansion& e) { return RowMatrix(e.dictionary().points()); })
+      .def_property_readonly("dictionary",
+                             [](const KernelExpansion& e) { return e.dictionary().points(); })
       .def_property_readonly("weights", [](const KernelExpansion& e) { return e.weights(); })
       .def_property_readonly("kernel", [](const KernelExpansion& e) {
         return std::const_pointer_cast<Kernel>(e.dictionary().kernel_pointer());

@@ -104,7 +104,7 @@ void register_slkl(py::module_& module) {
                                return f.model_order();
                              }))
       .def_property_readonly("dictionary", reading<KernelExpansion>([](const KernelExpansion& f) {
-                               return RowMatrix(f.dictionary().points());
+                               return f.dictionary().points();
                              }))
       .def_property_readonly(
           "weights", reading<KernelExpansion>([](const KernelExpansion& f) { return f.weights(); }))

@@ -144,7 +144,7 @@ void register_answers(py::class_<Shared<Model>>& cls, GetDictionary dictionary) 
       .def_property_readonly("samples", reading<Model>([](const Model& m) { return m.samples(); }))
       .def_property_readonly("batches", reading<Model>([](const Model& m) { return m.batches(); }))
       .def_property_readonly("dictionary", reading<Model>([dictionary](const Model& m) {
-                               return RowMatrix(dictionary(m).points());
+                               return dictionary(m).points();
                              }))
       .def_property_readonly("weights",
                              reading<Model>([](const Model& m) { return m.prediction_weights(); }))

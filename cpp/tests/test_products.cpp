@@ -91,7 +91,7 @@ TEST(a_triangular_root_is_applied_twice) {
     const RowMatrix root = lower_triangle(random, size);
     GramFactor factor;
     factor.assign(root, root.colwise().squaredNorm().transpose());
-    for (const Index columns : {1, 2, 8, 9, 33}) {
+    for (const Index columns : {1, 2, 3, 5, 6, 7, 8, 9, 12, 15, 33}) {
       const RowMatrix values = random.normal_points(size, columns);
       RowMatrix whitened(size, columns), coefficients(size, columns);
       factor.solve(values, whitened, coefficients);
@@ -108,21 +108,57 @@ TEST(any_number_of_threads_gives_the_same_bits) {
   const RowMatrix root = lower_triangle(random, 700), values = random.normal_points(700, 37);
   GramFactor factor;
   factor.assign(root, root.colwise().squaredNorm().transpose());
-  RowMatrix product, whitened, coefficients;
-  for (const int threads : {1, 2, 3, 5}) {
-    const ThreadLimit limit(threads);
-    CHECK(get_num_threads() == threads);
-    RowMatrix p(700, 37), w(700, 37), c(700, 37);
-    linalg::multiply_by_transpose(a, b, p);
-    factor.solve(values, w, c);
-    if (threads == 1) {
-      product = p;
-      whitened = w;
-      coefficients = c;
+  for (const Index columns : {5, 32, 37}) {
+    RowMatrix product, whitened, coefficients;
+    for (const int threads : {1, 2, 3, 5}) {
+      const ThreadLimit limit(threads);
+      CHECK(get_num_threads() == threads);
+      RowMatrix p(700, columns), w(700, columns), c(700, columns);
+      linalg::multiply_by_transpose(a, b.topRows(columns), p);
+      factor.solve(values.leftCols(columns), w, c);
+      if (threads == 1) {
+        product = p;
+        whitened = w;
+        coefficients = c;
+      }
+      CHECK(p == product && w == whitened && c == coefficients);
     }
-    CHECK(p == product && w == whitened && c == coefficients);
   }
   CHECK(get_num_threads() != 5);
+}
+
+// Threads rotate columns side by side; what moves from one's into another's must not get lost.
+TEST(points_leave_a_factor_alike_with_any_number_of_threads) {
+  Random random(8);
+  const Index size = 701;
+  const RowMatrix root = lower_triangle(random, size);
+  for (const Index j :
+       {Index{0}, Index{1}, Index{63}, Index{64}, Index{350}, Index{511}, size - 1}) {
+    RowMatrix left;
+    Vector diagonal, pivot;
+    for (const int threads : {1, 2, 3, 5}) {
+      const ThreadLimit limit(threads);
+      GramFactor factor;
+      factor.assign(root, root.colwise().squaredNorm().transpose());
+      Vector row(size);
+      factor.remove(j, row);
+      if (threads == 1) {
+        left = factor.root();
+        diagonal = factor.inverse_diagonal();
+        pivot = row;
+      }
+      CHECK(factor.root() == left && factor.inverse_diagonal() == diagonal && row == pivot);
+    }
+    // T'T is what it was, less the row that went, and without point j.
+    const RowMatrix before = root.transpose() * root - pivot * pivot.transpose();
+    RowMatrix expected(size - 1, size - 1);
+    for (Index i = 0; i + 1 < size; ++i) {
+      for (Index k = 0; k + 1 < size; ++k) expected(i, k) = before(i + (i >= j), k + (k >= j));
+    }
+    const RowMatrix found = left.transpose() * left;
+    CHECK((found - expected).norm() < 1e-12 * root.squaredNorm());
+    CHECK(RowMatrix(left.triangularView<Eigen::StrictlyUpper>()).isZero(0));
+  }
 }
 
 // The second thread that comes does its work alone; what both get is right.

@@ -157,7 +157,7 @@ class Spppot {
     for (Index i = 0; i < dictionary.size(); ++i) {
       const Index id = dictionary.id(i);
       if (id >= node_count_) continue;
-      found += dictionary.is_protected(i) && dictionary.points().row(i) == nodes.row(id) ? 1 : 0;
+      found += dictionary.is_protected(i) && dictionary.point(i) == nodes.row(id) ? 1 : 0;
     }
     require(found == node_count_, "The dictionary does not hold the nodes of the integral.");
   }

@@ -61,7 +61,7 @@ inline void save_function(const SparseFunction& function, Archive& archive,
     ids.push_back(dictionary.id(i));
     is_protected.push_back(dictionary.is_protected(i) ? 1 : 0);
   }
-  archive.set(prefix + "dictionary", RowMatrix(dictionary.points()));
+  archive.set(prefix + "dictionary", dictionary.points());
   // As long as there are no points, the next ones choose the origin.
   archive.set(prefix + "dictionary.origin",
               dictionary.size() > 0 ? dictionary.origin() : RowVector());

@@ -138,7 +138,7 @@ inline Archive to_archive(const MirrorNewton& model) {
   archive.set("algorithm", std::string("mirror_newton"));
   detail::save_newton_settings(model.settings(), archive);
   detail::save_density(model, model.dictionary().kernel(), archive);
-  archive.set("dictionary", RowMatrix(model.dictionary().points()));
+  archive.set("dictionary", model.dictionary().points());
   archive.set("dictionary.origin", model.dictionary().origin());
   archive.set("weights", model.weights());
   archive.set("weights.average", model.average());

@@ -20,7 +20,7 @@ inline Archive to_archive(const KernelExpansion& function) {
   archive.set("kernel", dictionary.kernel().describe());
   archive.set("features", dictionary.features());
   archive.set("outputs", function.outputs());
-  archive.set("dictionary", RowMatrix(dictionary.points()));
+  archive.set("dictionary", dictionary.points());
   archive.set("dictionary.origin", dictionary.size() > 0 ? dictionary.origin() : RowVector());
   archive.set("weights", function.weights());
   return archive;

@@ -219,7 +219,7 @@ void multiply_points(const View& a, const View& b, Rows values, const Finish& fi
   if (in_single_precision(a, b)) {
     const Index width = linalg::padded<float>(columns);
     const auto right = linalg::narrow_transpose(b.rounded().data(), depth, columns, depth);
-    linalg::share(values.rows(), linalg::kGrain, flops, [&](Index begin, Index end) {
+    linalg::share(values.rows(), linalg::grain(values.rows()), flops, [&](Index begin, Index end) {
       float* products = scratch<RoundedProducts, float>((end - begin) * width);
       for (Index start = 0; start < depth; start += single_terms) {
         const Index terms = std::min(single_terms, depth - start);
@@ -249,7 +249,7 @@ void multiply_points(const View& a, const View& b, Rows values, const Finish& fi
   } else {
     const auto right = linalg::narrow_transpose(b.points().data(), depth, columns, depth);
     const linalg::Tall<double> left{a.points().data(), depth};
-    linalg::share(values.rows(), linalg::kGrain, flops, [&](Index begin, Index end) {
+    linalg::share(values.rows(), linalg::grain(values.rows()), flops, [&](Index begin, Index end) {
       linalg::multiply_rows(left.from_row(begin), depth, right,
                             values.middleRows(begin, end - begin));
       finish(begin, end);

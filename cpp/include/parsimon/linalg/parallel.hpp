@@ -213,6 +213,13 @@ namespace linalg {
 // Fewer floating-point operations than this are done before another thread has taken notice.
 constexpr double kWorthSharing = 3e5;
 
+// Copying takes the time of so many operations a number. It is shared among threads in the same way
+// as products are: each thread goes on with what it has in its cache.
+constexpr double kCopyFlops = 16;
+constexpr Index kCopyGrain = 64;
+
+inline double copy_flops(Index numbers) { return kCopyFlops * static_cast<double>(numbers); }
+
 // Calls run(part, parts) for all parts, on a thread each: as many as there may be, up to `most`,
 // but one if the `flops` are not worth it. If run() throws, so does this, once all have ended.
 template <class Run>

@@ -34,13 +34,6 @@ struct Narrow {
   }
 };
 
-// Copying takes the time of so many operations a number. It is shared among threads in the same way
-// as products are: each thread goes on with what it has in its cache.
-constexpr double kCopyFlops = 8;
-constexpr Index kCopyGrain = 128;
-
-inline double copy_flops(Index numbers) { return kCopyFlops * static_cast<double>(numbers); }
-
 // Column i of the target, from column `first` on, becomes column columns[i] of the source.
 template <class Source, class Target>
 void select_columns(const Source& source, const std::vector<Index>& columns, Index count,
@@ -101,19 +94,21 @@ Narrow<Scalar> narrow_transpose(const Scalar* b, Index b_row, Index rows, Index 
   const Index panels = (rows + width - 1) / width;
   Scalar* copy = scratch<NarrowColumns, Scalar>(panels * width * columns);
   const Index whole = columns - columns % lane;
-  for (Index j = 0; j < panels * width; j += lane) {
-    Scalar* target = copy + j / width * width * columns + j % width;
-    const Index count = std::clamp<Index>(rows - j, 0, lane);
-    const Scalar* source = b + std::min(j, rows - 1) * b_row;
-    Index k = 0;
-    for (; count == lane && k < whole; k += lane) {
-      transpose_tile(source + k, b_row, target + k * width, width);
+  share(panels * width, lane, copy_flops(rows * columns), [&](Index begin, Index end) {
+    for (Index j = begin; j < end; j += lane) {
+      Scalar* target = copy + j / width * width * columns + j % width;
+      const Index count = std::clamp<Index>(rows - j, 0, lane);
+      const Scalar* source = b + std::min(j, rows - 1) * b_row;
+      Index k = 0;
+      for (; count == lane && k < whole; k += lane) {
+        transpose_tile(source + k, b_row, target + k * width, width);
+      }
+      for (; k < columns; ++k) {
+        for (Index r = 0; r < count; ++r) target[k * width + r] = source[r * b_row + k];
+        for (Index r = count; r < lane; ++r) target[k * width + r] = 0;
+      }
     }
-    for (; k < columns; ++k) {
-      for (Index r = 0; r < count; ++r) target[k * width + r] = source[r * b_row + k];
-      for (Index r = count; r < lane; ++r) target[k * width + r] = 0;
-    }
-  }
+  });
   return {copy, width, width * columns};
 }
 
@@ -147,8 +142,11 @@ void multiply(Index rows, Index columns, Index depth, const Tall<Scalar>& a,
   }
 }
 
-// Threads share tall matrices in multiples of so many rows, of all heights of tiles.
+// Threads share tall matrices in multiples of so many rows, of all heights of tiles; a few rows
+// are rather shared evenly.
 constexpr Index kGrain = 24;
+
+inline Index grain(Index rows) { return rows < 8 * kGrain ? 8 : kGrain; }
 
 struct PaddedResult;
 
@@ -169,7 +167,7 @@ inline void multiply_rows(const Tall<double>& a, Index depth, const Narrow<doubl
 inline void multiply_into(const Tall<double>& a, Index depth, const Narrow<double>& b,
                           Rows values) {
   const double flops = 2.0 * static_cast<double>(depth) * static_cast<double>(values.size());
-  share(values.rows(), kGrain, flops, [&](Index begin, Index end) {
+  share(values.rows(), grain(values.rows()), flops, [&](Index begin, Index end) {
     multiply_rows(a.from_row(begin), depth, b, values.middleRows(begin, end - begin));
   });
 }
@@ -193,33 +191,12 @@ inline void multiply_transpose_by(const ConstRows& a, const ConstRows& b, Rows v
   multiply_into({a.data(), 1, a.outerStride()}, a.rows(), narrow(b), values);
 }
 
-// whitened = T values and coefficients = T' whitened for a lower triangular T with zeros above the
-// diagonal, reading T once: a block of its rows is used a second time while it is in the cache.
-// Rows of all three have room for padded(columns) numbers.
-inline void solve_with_root(const ConstRows& root, Index columns, const double* values,
-                            double* whitened, double* coefficients, Index row) {
-  const Index size = root.rows(), stride = root.outerStride();
-  const Index width = padded<double>(columns);
-  const Narrow<double> right{values, row, panel_width<double>};
-  const auto whiten = [&](Index first, Index end) {
-    multiply(end - first, width, end, Tall<double>{&root.coeffRef(first, 0), stride}, right,
-             whitened + first * row, row);
-  };
-  // Rows first .. last of T, as far as they concern rows begin .. end of the result.
-  const auto unwhiten = [&](Index first, Index last, Index begin, Index end) {
-    for_each_panel<double>(width, [&](auto packets, Index j) {
-      for_each_tile<packets>(last - first, [&](auto height, Index r) {
-        const Index i = first + r;
-        const Index known = std::min(i + height, end);
-        if (known <= begin) return;
-        spread_tile<height, packets>(known - begin, &root.coeffRef(i, begin), stride,
-                                     whitened + i * row + j, row, coefficients + begin * row + j,
-                                     row);
-      });
-    });
-  };
-  std::fill(coefficients, coefficients + size * row, 0.0);
-  const double flops_per_row = 2.0 * static_cast<double>(size) * static_cast<double>(width);
+// Calls whiten(first, end) for all rows of a triangular matrix and then unwhiten(first, last,
+// begin, end) for rows first .. last of it, as far as they concern rows begin .. end of the result,
+// soon enough that they are still in the cache.
+template <class Whiten, class Unwhiten>
+void in_row_blocks(Index size, double flops_per_row, const Whiten& whiten,
+                   const Unwhiten& unwhiten) {
   const Index block = kGrain * get_num_threads();
   // Threads meet after each block: all of it must be whitened before any of it is used again. So
   // that they meet only once, one block is whitened together with the other use of the one before.
@@ -235,17 +212,74 @@ inline void solve_with_root(const ConstRows& root, Index columns, const double* 
   }
 }
 
-// The same for one column. Rows of T must have room for padded(size) numbers, as the vectors.
-inline void solve_with_root(const ConstRows& root, const double* values, double* whitened,
-                            double* coefficients) {
+// whitened = T values and coefficients = T' whitened for a lower triangular T with zeros above the
+// diagonal, reading T once: a block of its rows is used a second time while it is in the cache.
+// Rows of all three have room for padded(columns) numbers.
+inline void solve_with_root(const ConstRows& root, Index columns, const double* values,
+                            double* whitened, double* coefficients, Index row) {
   const Index size = root.rows(), stride = root.outerStride();
-  std::fill(coefficients, coefficients + padded<double>(size), 0.0);
-  for_each_tile<1>(size, [&](auto height, Index i) {
-    const Index known = padded<double>(i + height);
-    const double* rows = &root.coeffRef(i, 0);
-    dot_tile<height>(known, rows, stride, values, whitened + i);
-    add_rows_tile<height>(known, rows, stride, whitened + i, coefficients);
-  });
+  const Index width = padded<double>(columns);
+  const Narrow<double> right{values, row, panel_width<double>};
+  const auto whiten = [&](Index first, Index end) {
+    std::fill(coefficients + first * row, coefficients + end * row, 0.0);
+    multiply(end - first, width, end, Tall<double>{&root.coeffRef(first, 0), stride}, right,
+             whitened + first * row, row);
+  };
+  const auto unwhiten = [&](Index first, Index last, Index begin, Index end) {
+    for_each_panel<double>(width, [&](auto packets, Index j) {
+      for_each_tile<packets>(last - first, [&](auto height, Index r) {
+        const Index i = first + r;
+        const Index known = std::min(i + height, end);
+        if (known <= begin) return;
+        spread_tile<height, packets>(known - begin, &root.coeffRef(i, begin), stride,
+                                     whitened + i * row + j, row, coefficients + begin * row + j,
+                                     row);
+      });
+    });
+  };
+  in_row_blocks(size, 2.0 * static_cast<double>(size * width), whiten, unwhiten);
+}
+
+struct PartialSums;
+
+// Whether solve_with_few() is faster than padding the columns.
+inline bool are_few(Index columns) {
+  return columns < 2 * lanes<double> && columns % lanes<double> != 0;
+}
+
+// The same for a few columns, each of which is a row here of `row` numbers, zeros from `size` on.
+// Rows of T have room for padded(size) numbers.
+inline void solve_with_few(const ConstRows& root, Index columns, const double* values,
+                           double* whitened, double* coefficients, Index row) {
+  const Index size = root.rows(), stride = root.outerStride();
+  std::fill(coefficients, coefficients + columns * row, 0.0);
+  // So much of the columns stays in the first cache while a block of T passes by.
+  constexpr Index depth = 384;
+  const auto whiten = [&](Index first, Index end) {
+    double* sums = scratch<PartialSums>((end - first) * columns * lanes<double>);
+    for (Index start = 0; start < padded<double>(end); start += depth) {
+      for_each_few(columns, end - first, [&](auto wide, auto high, Index c, Index r) {
+        const Index i = first + r, known = padded<double>(i + high);
+        if (known <= start) return;
+        double* tile = sums + (c * (end - first) + r * wide) * lanes<double>;
+        dot_tile<high, wide>(std::min(known - start, depth), &root.coeffRef(i, start), stride,
+                             values + c * row + start, row, tile, start == 0);
+        if (known <= start + depth) add_lanes<high, wide>(tile, whitened + c * row + i, row);
+      });
+    }
+  };
+  const auto unwhiten = [&](Index first, Index last, Index begin, Index end) {
+    for (Index start = begin; start < end; start += depth) {
+      const Index stop = std::min(start + depth, padded<double>(end));
+      for_each_few(columns, last - first, [&](auto wide, auto high, Index c, Index r) {
+        const Index i = first + r, known = std::min(padded<double>(i + high), stop);
+        if (known <= start) return;
+        add_rows_tile<high, wide>(known - start, &root.coeffRef(i, start), stride,
+                                  whitened + c * row + i, row, coefficients + c * row + start, row);
+      });
+    }
+  };
+  in_row_blocks(size, 2.0 * static_cast<double>(size * columns), whiten, unwhiten);
 }
 
 }  // namespace parsimon::linalg

@@ -21,7 +21,8 @@
 // where it lies: its numbers are broadcast one by one, the narrow one's are loaded as vectors.
 //
 // Every number that they compute is one sum from the first term to the last. It does not depend on
-// the shape of the matrices, nor on how the work is divided.
+// the shape of the matrices, nor on how the work is divided. Only where a factor is applied to very
+// few columns, each lane has a sum of its own; that, too, is the same however the work is divided.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wignored-attributes"  // that vector types as arguments lose some
@@ -46,6 +47,9 @@ constexpr int tile_rows(int packets) {
 
 template <class Scalar>
 constexpr Index panel_width = most_packets * lanes<Scalar>;
+
+// The same for the few columns of dot_tile().
+constexpr int few_columns = many_registers ? 6 : 3;
 
 template <class Scalar>
 constexpr Index padded(Index columns) {
@@ -113,34 +117,75 @@ void spread_tile(Index count, const Scalar* a, Index a_row, const Scalar* b, Ind
   }
 }
 
-// out(r) = sum_k a(r, k) x(k): a single column, along which there is nothing to load as vectors.
-// `count` is a multiple of the lanes.
-template <int rows>
-void dot_tile(Index count, const double* a, Index a_row, const double* x, double* out) {
+// out(c, r) = sum_k a(r, k) x(c, k): for so few columns that loading them as vectors would leave
+// most lanes empty. Here they are rows, and the sums run over lanes. `count` is a multiple of the
+// lanes. `sums` has a packet for each number, of what has been summed up before; add_lanes() ends
+// it.
+template <int rows, int columns>
+void dot_tile(Index count, const double* a, Index a_row, const double* x, Index x_row, double* sums,
+              bool is_first) {
   using namespace Eigen::internal;
-  Packet<double> sums[rows];
-  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) sums[r] = pset1<Packet<double>>(0.0);
-  for (Index k = 0; k < count; k += lanes<double>) {
-    const auto loaded = ploadu<Packet<double>>(x + k);
-    PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
-      sums[r] = pmadd(ploadu<Packet<double>>(a + r * a_row + k), loaded, sums[r]);
+  constexpr Index width = lanes<double>;
+  Packet<double> sum[rows][columns];
+  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+    PARSIMON_UNROLL for (int c = 0; c < columns; ++c) {
+      sum[r][c] = is_first ? pset1<Packet<double>>(0.0)
+                           : ploadu<Packet<double>>(sums + (r * columns + c) * width);
     }
   }
-  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) out[r] = predux(sums[r]);
+  for (Index k = 0; k < count; k += width) {
+    Packet<double> loaded[columns];
+    PARSIMON_UNROLL for (int c = 0; c < columns; ++c) {
+      loaded[c] = ploadu<Packet<double>>(x + c * x_row + k);
+    }
+    PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+      const auto factor = ploadu<Packet<double>>(a + r * a_row + k);
+      // The next rows: what is read of each is too short for the processor to foresee them.
+      if constexpr (columns > 1) prefetch(a + (r + rows) * a_row + k);
+      PARSIMON_UNROLL for (int c = 0; c < columns; ++c) {
+        sum[r][c] = pmadd(factor, loaded[c], sum[r][c]);
+      }
+    }
+  }
+  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+    PARSIMON_UNROLL for (int c = 0; c < columns; ++c) {
+      pstoreu(sums + (r * columns + c) * width, sum[r][c]);
+    }
+  }
 }
 
-// out(k) += sum_r a(r, k) x(r), likewise.
-template <int rows>
-void add_rows_tile(Index count, const double* a, Index a_row, const double* x, double* out) {
+template <int rows, int columns>
+void add_lanes(const double* sums, double* out, Index out_row) {
   using namespace Eigen::internal;
-  Packet<double> factors[rows];
-  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) factors[r] = pset1<Packet<double>>(x[r]);
-  for (Index k = 0; k < count; k += lanes<double>) {
-    auto sum = ploadu<Packet<double>>(out + k);
-    PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
-      sum = pmadd(ploadu<Packet<double>>(a + r * a_row + k), factors[r], sum);
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < columns; ++c) {
+      const double* lane = sums + (r * columns + c) * lanes<double>;
+      out[c * out_row + r] = predux(ploadu<Packet<double>>(lane));
     }
-    pstoreu(out + k, sum);
+  }
+}
+
+// out(c, k) += sum_r a(r, k) x(c, r), likewise.
+template <int rows, int columns>
+void add_rows_tile(Index count, const double* a, Index a_row, const double* x, Index x_row,
+                   double* out, Index out_row) {
+  using namespace Eigen::internal;
+  Packet<double> factors[rows][columns];
+  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+    PARSIMON_UNROLL for (int c = 0; c < columns; ++c) {
+      factors[r][c] = pset1<Packet<double>>(x[c * x_row + r]);
+    }
+  }
+  for (Index k = 0; k < count; k += lanes<double>) {
+    Packet<double> loaded[rows];
+    PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+      loaded[r] = ploadu<Packet<double>>(a + r * a_row + k);
+    }
+    PARSIMON_UNROLL for (int c = 0; c < columns; ++c) {
+      auto sum = ploadu<Packet<double>>(out + c * out_row + k);
+      PARSIMON_UNROLL for (int r = 0; r < rows; ++r) sum = pmadd(loaded[r], factors[r][c], sum);
+      pstoreu(out + c * out_row + k, sum);
+    }
   }
 }
 
@@ -157,15 +202,21 @@ void transpose_tile(const Scalar* a, Index a_row, Scalar* b, Index b_row) {
   PARSIMON_UNROLL for (int k = 0; k < size; ++k) pstoreu(b + k * b_row, block.packet[k]);
 }
 
-// Calls run(integral_constant<rows>, first row) for tiles that cover `count` rows.
-template <int packets, class Run>
-void for_each_tile(Index count, const Run& run) {
-  constexpr int whole = tile_rows(packets);
+// Calls run(integral_constant<rows>, first row) for tiles of `whole` rows, or fewer at the end,
+// that cover `count` rows.
+template <int whole, class Run>
+void for_each_group(Index count, const Run& run) {
   Index i = 0;
   for (; i + whole <= count; i += whole) run(std::integral_constant<int, whole>(), i);
   for (; whole > 4 && i + 4 <= count; i += 4) run(std::integral_constant<int, 4>(), i);
   for (; i + 2 <= count; i += 2) run(std::integral_constant<int, 2>(), i);
   if (i < count) run(std::integral_constant<int, 1>(), i);
+}
+
+// The same for tiles of as many rows as go with so many packets.
+template <int packets, class Run>
+void for_each_tile(Index count, const Run& run) {
+  for_each_group<tile_rows(packets)>(count, run);
 }
 
 // Calls run(integral_constant<packets>, first column) for panels that cover `columns` columns, a
@@ -179,6 +230,29 @@ void for_each_panel(Index columns, const Run& run) {
     if (packets == 3) run(std::integral_constant<int, 3>(), j);
     if constexpr (most_packets == 4) {
       if (packets == 4) run(std::integral_constant<int, 4>(), j);
+    }
+  }
+}
+
+// Calls run(integral_constant<columns>, integral_constant<rows>, first column, first row) for tiles
+// that cover a few columns, in groups as even as possible, and `count` rows.
+template <class Run>
+void for_each_few(Index columns, Index count, const Run& run) {
+  const Index groups = (columns + few_columns - 1) / few_columns;
+  for (Index group = 0; group < groups; ++group) {
+    const Index first = columns * group / groups, width = columns * (group + 1) / groups - first;
+    const auto over_rows = [&](auto wide) {
+      if (width != wide) return;
+      for_each_group<wide == 1 ? 8 : 4>(count,
+                                        [&](auto high, Index row) { run(wide, high, first, row); });
+    };
+    over_rows(std::integral_constant<int, 1>());
+    over_rows(std::integral_constant<int, 2>());
+    over_rows(std::integral_constant<int, 3>());
+    if constexpr (few_columns == 6) {
+      over_rows(std::integral_constant<int, 4>());
+      over_rows(std::integral_constant<int, 5>());
+      over_rows(std::integral_constant<int, 6>());
     }
   }
 }

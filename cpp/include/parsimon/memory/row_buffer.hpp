@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "parsimon/linalg/parallel.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -65,19 +66,27 @@ class RowBufferOf {
   // Row i becomes what row order[i] was; rows that are not named go.
   void select(const std::vector<Index>& order) {
     const auto count = static_cast<Index>(order.size());
+    const auto source = [&](Index i) { return order[static_cast<std::size_t>(i)]; };
     if (std::is_sorted(order.begin(), order.end())) {
-      for (Index i = 0; i < count; ++i) {
-        const Index source = order[static_cast<std::size_t>(i)];
-        if (source != i) row(i) = row(source);
-      }
+      Index first = 0;
+      while (first < count && source(first) == first) ++first;
+      const double flops = linalg::copy_flops((count - first) * columns_);
+      linalg::share(columns_, kCopyColumns, flops, [&](Index begin, Index end) {
+        for (Index i = first; i < count; ++i) {
+          row(i).segment(begin, end - begin) = row(source(i)).segment(begin, end - begin);
+        }
+      });
     } else {
       const Matrix old = all();
-      for (Index i = 0; i < count; ++i) row(i) = old.row(order[static_cast<std::size_t>(i)]);
+      for (Index i = 0; i < count; ++i) row(i) = old.row(source(i));
     }
     rows_ = count;
   }
 
  private:
+  // Threads share rows that move in multiples of so many columns.
+  static constexpr Index kCopyColumns = 64;
+
   Eigen::Matrix<Scalar, Eigen::Dynamic, 1> storage_;
   Index columns_;
   Index rows_ = 0;

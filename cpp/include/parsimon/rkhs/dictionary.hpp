@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "parsimon/kernel/kernel.hpp"
+#include "parsimon/memory/placed_rows.hpp"
 #include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/types.hpp"
 
@@ -30,7 +31,8 @@ class Dictionary {
   const KernelPtr& kernel_pointer() const { return kernel_; }
   Index size() const { return points_.rows(); }
   Index features() const { return points_.columns(); }
-  auto points() const { return points_.all(); }
+  auto point(Index i) const { return points_.row(i); }
+  RowMatrix points() const { return points_.in_order(); }
   const View* views() const { return views_.data(); }
   const RowVector& origin() const { return origin_; }
   const std::vector<Index>& ids() const { return ids_; }
@@ -127,7 +129,7 @@ class Dictionary {
   }
 
   KernelPtr kernel_;
-  RowBuffer points_;
+  PlacedRows points_;
   std::vector<View> views_;
   RowVector origin_;
   std::vector<bool> protected_;

@@ -93,7 +93,7 @@ class KernelExpansion {
         weights.row(twin) += b * other.weights_.row(i);
       } else {
         weights.row(merged.size()) = b * other.weights_.row(i);
-        merged.append(other.dictionary_.points().row(i), false);
+        merged.append(other.dictionary_.point(i), false);
       }
     }
     weights.conservativeResize(merged.size(), outputs());
@@ -148,9 +148,9 @@ class KernelExpansion {
   }
 
   static std::string_view bytes(const Dictionary& dictionary, Index i) {
-    const auto points = dictionary.points();
-    return {reinterpret_cast<const char*>(points.data() + i * points.cols()),
-            static_cast<std::size_t>(points.cols()) * sizeof(double)};
+    const auto point = dictionary.point(i);
+    return {reinterpret_cast<const char*>(point.data()),
+            static_cast<std::size_t>(point.size()) * sizeof(double)};
   }
 
   static std::size_t hash(const Dictionary& dictionary, Index i) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "parsimon/linalg/products.hpp"
+#include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -73,24 +74,26 @@ class GramFactor {
     struct Values;
     struct Whitened;
     struct Coefficients;
-    const Index row = columns == 1 ? 1 : width;
-    const Index room = linalg::padded<double>(size_) * row;
-    using Padded = Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>;
-    const auto padded = [&](double* data) {
-      return Padded(data, size_, columns, Eigen::OuterStride<>(row));
-    };
+    const bool few = linalg::are_few(columns);
+    const Index row = few ? linalg::padded<double>(size_) : width;
+    const Index room = few ? columns * row : size_ * row;
     double* in = scratch<Values>(room);
     double* between = scratch<Whitened>(room);
     double* out = scratch<Coefficients>(room);
+    const auto copied = [&](double* data) {
+      using Strides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
+      return Eigen::Map<RowMatrix, 0, Strides>(data, size_, columns,
+                                               few ? Strides(1, row) : Strides(row, 1));
+    };
     std::fill(in, in + room, 0.0);
-    padded(in) = values;
-    if (columns == 1) {
-      linalg::solve_with_root(root(), in, between, out);
+    copied(in) = values;
+    if (few) {
+      linalg::solve_with_few(root(), columns, in, between, out, row);
     } else {
       linalg::solve_with_root(root(), columns, in, between, out, row);
     }
-    whitened = padded(between);
-    coefficients = padded(out);
+    whitened = copied(between);
+    coefficients = copied(out);
   }
 
   // Appends a block of b points, given their coefficients A = K^-1 K(points, block) (size() x b)
@@ -121,19 +124,22 @@ class GramFactor {
   // That row is handed out: pivot_row(i) = P(i, j) / sqrt(P(j, j)) with P = K^-1 before the
   // removal, all that a caller needs to re-fit weights. One pass over the rows from j on.
   void remove(Index j, Eigen::Ref<Vector> pivot_row) {
-    carried_.head(size_).setZero();
-    carried_.head(j + 1) = storage_.row(j).head(j + 1);
-    for (Index i = j; i + 1 < size_; ++i) {
-      auto next = storage_.row(i + 1);
-      const double norm = std::hypot(carried_(j), next(j));
-      const double cosine = next(j) / norm;
-      const double sine = carried_(j) / norm;
-      rotate_into(i, 0, 0, j, cosine, sine);
-      rotate_into(i, j + 1, j, i + 1 - j, cosine, sine);
-      carried_(j) = norm;
+    const double pivot = choose_rotations(j);
+    const auto rows = static_cast<double>(size_ - j);
+    const double flops = 6.0 * rows * (static_cast<double>(j) + 0.5 * rows);
+    const Index most_parts = std::min<Index>(get_num_threads(), size_ / kPartWidth + 1);
+    edges_.resize(most_parts, size_);
+    int parts = 1;
+    linalg::in_parts(most_parts, flops, [&](int part, int of) {
+      if (part == 0) parts = of;
+      rotate(j, first_column(j, part, of), first_column(j, part + 1, of), edges_.row(part).data());
+    });
+    for (int part = 1; part < parts; ++part) {
+      place_edge(j, first_column(j, part, parts), edges_.row(part).data());
     }
     pivot_row = carried_.head(size_);
-    drop_from_diagonal(j);
+    pivot_row(j) = pivot;
+    drop_from_diagonal(j, pivot_row);
     --size_;
     for (Index i = 0; i < size_; ++i) {
       if (stale_(i)) refresh_diagonal(i);
@@ -157,25 +163,86 @@ class GramFactor {
   // Below this ratio, an updated diagonal entry has lost too many digits to subtraction.
   static constexpr double kCancellation = 1e-4;
 
-  // Columns from + [0, count) of the carried row and of row i + 1 are rotated; the half that
-  // stays becomes columns to + [0, count) of row i (the column of the removed point is skipped).
-  void rotate_into(Index i, Index from, Index to, Index count, double cosine, double sine) {
-    const double* next = &storage_(i + 1, from);
-    double* kept = &storage_(i, to);
-    double* carried = carried_.data() + from;
-    for (Index k = 0; k < count; ++k) {
-      const double stay = sine * next[k] - cosine * carried[k];
-      carried[k] = sine * carried[k] + cosine * next[k];
-      kept[k] = stay;
+  // Parts of T that threads rotate are a multiple of this wide: whole cache lines.
+  static constexpr Index kPartWidth = 64;
+
+  // Rotation i turns row i + 1 and what has been carried down to row i, such that of column j
+  // nothing stays in row i. That column alone decides about all rotations. Returns what becomes of
+  // it in the last row.
+  double choose_rotations(Index j) {
+    double carried = storage_(j, j);
+    for (Index i = j; i + 1 < size_; ++i) {
+      const double next = storage_(i + 1, j);
+      const double norm = std::hypot(carried, next);
+      cosines_(i) = next / norm;
+      sines_(i) = carried / norm;
+      carried = norm;
+    }
+    return carried;
+  }
+
+  // Where a part of the columns begins, if all are to have as many numbers from row j on.
+  Index first_column(Index j, int part, int parts) const {
+    const Index width = linalg::padded<double>(size_);
+    if (part == parts) return width;
+    const auto rows = static_cast<double>(size_ - j), left = static_cast<double>(j) * rows;
+    const double numbers = (left + rows * rows / 2) * part / parts;
+    const double column = numbers < left
+                              ? numbers / rows
+                              : static_cast<double>(size_) -
+                                    std::sqrt(std::max(0.0, rows * rows - 2 * (numbers - left)));
+    return std::min(static_cast<Index>(column) / kPartWidth * kPartWidth, width);
+  }
+
+  // All rotations of the columns begin .. end. What stays of column k is in row i then; columns
+  // behind the removed one move up by one. Where that leads into the part before, which may still
+  // be at work there, it is put into `edge` for place_edge().
+  void rotate(Index j, Index begin, Index end, double* edge) {
+    using namespace Eigen::internal;
+    using Packet = linalg::Packet<double>;
+    constexpr Index lanes = linalg::lanes<double>;
+    std::fill(carried_.data() + begin, carried_.data() + end, 0.0);
+    for (Index k = begin; k < std::min(j + 1, end); ++k) carried_(k) = storage_(j, k);
+    for (Index i = std::max(j, begin - 1); i + 1 < size_; ++i) {
+      const auto sine = pset1<Packet>(sines_(i)), cosine = pset1<Packet>(cosines_(i));
+      const double* next = &storage_(i + 1, 0);
+      double* kept = &storage_(i, 0);
+      double* carried = carried_.data();
+      const auto turn = [&](Index k) {
+        const auto of_next = ploadu<Packet>(next + k), of_carried = ploadu<Packet>(carried + k);
+        pstoreu(carried + k, pmadd(sine, of_carried, pmul(cosine, of_next)));
+        return pmadd(sine, of_next, pmul(pnegate(cosine), of_carried));
+      };
+      const Index last = std::min(end, linalg::padded<double>(i + 2));
+      Index k = begin;
+      for (; k + lanes <= std::min(j, last); k += lanes) pstoreu(kept + k, turn(k));
+      if (k < last) {
+        // These columns lie on both sides of the removed one, or of where the part begins.
+        double stay[lanes];
+        pstoreu(stay, turn(k));
+        for (Index lane = 0; lane < lanes; ++lane) {
+          const Index column = k + lane;
+          if (column < j) kept[column] = stay[lane];
+          if (column > j && column > begin) kept[column - 1] = stay[lane];
+          if (column > j && column == begin) edge[i] = stay[lane];
+        }
+        k += lanes;
+      }
+      for (; k < last; k += lanes) pstoreu(kept + k - 1, turn(k));
     }
   }
 
-  void drop_from_diagonal(Index j) {
+  void place_edge(Index j, Index begin, const double* edge) {
+    if (begin <= j) return;
+    for (Index i = begin - 1; i + 1 < size_; ++i) storage_(i, begin - 1) = edge[i];
+  }
+
+  void drop_from_diagonal(Index j, const Eigen::Ref<const Vector>& pivot_row) {
     Index target = 0;
     for (Index i = 0; i < size_; ++i) {
       if (i == j) continue;
       const double before = inverse_diagonal_(i);
-      const double after = before - carried_(i) * carried_(i);
+      const double after = before - pivot_row(i) * pivot_row(i);
       stale_(target) = !(after > kCancellation * before);
       inverse_diagonal_(target++) = after;
     }
@@ -192,19 +259,24 @@ class GramFactor {
     const Index capacity = (std::max(size, size_ + size_ / 4) + 7) / 8 * 8;
     // Everything new is there before anything old is given up.
     RowMatrix grown = RowMatrix::Zero(capacity, capacity);
-    Vector diagonal(capacity), carried(capacity);
+    Vector diagonal(capacity), carried(capacity), cosines(capacity), sines(capacity);
     Eigen::Array<bool, Eigen::Dynamic, 1> stale(capacity);
     grown.topLeftCorner(size_, size_) = root();
     diagonal.head(size_) = inverse_diagonal_.head(size_);
     storage_.swap(grown);
     inverse_diagonal_.swap(diagonal);
     carried_.swap(carried);
+    cosines_.swap(cosines);
+    sines_.swap(sines);
     stale_.swap(stale);
   }
 
   RowMatrix storage_;
   Vector inverse_diagonal_;
   Vector carried_;
+  Vector cosines_;
+  Vector sines_;
+  RowBuffer edges_;
   Eigen::Array<bool, Eigen::Dynamic, 1> stale_;
   Index size_ = 0;
 };

@@ -74,7 +74,6 @@ class Komp {
 
  private:
   static constexpr double kCancellation = 1e-3;
-  static constexpr Index kColumnsAtOnce = 256;
   using Part = Eigen::VectorBlock<Vector>;
   using Packet = linalg::Packet<double>;
   static constexpr Index lanes = linalg::lanes<double>;
@@ -175,16 +174,16 @@ class Komp {
   // first of several.
   template <class Work>
   Candidate over_basis(const Work& work) {
-    const Index grains = (known() + kColumnsAtOnce - 1) / kColumnsAtOnce;
+    const Index grains = (known() + linalg::kCopyGrain - 1) / linalg::kCopyGrain;
     best_of_.assign(static_cast<std::size_t>(grains), Candidate());
     const double flops =
         15.0 * static_cast<double>(known()) * static_cast<double>(count() + 2 * weights_.rows());
-    linalg::share(known(), kColumnsAtOnce, flops, [&](Index begin, Index end) {
+    linalg::share(known(), linalg::kCopyGrain, flops, [&](Index begin, Index end) {
       work(begin, end);
       const Index best = first_smallest(costs_.data() + begin, end - begin);
       if (best < 0) return;
-      best_of_[static_cast<std::size_t>(begin / kColumnsAtOnce)] = {begin + best,
-                                                                    costs_(begin + best)};
+      best_of_[static_cast<std::size_t>(begin / linalg::kCopyGrain)] = {begin + best,
+                                                                        costs_(begin + best)};
     });
     Candidate best;
     for (const Candidate& candidate : best_of_) {

@@ -241,8 +241,8 @@ class Maintenance {
     }
     best = best.sharpened(kappa(partner), products(a), products(partner),
                           weights.row(partner).squaredNorm());
-    const auto points = function.dictionary().points();
-    const RowVector point = best.h * points.row(a) + (1 - best.h) * points.row(partner);
+    const Dictionary& dictionary = function.dictionary();
+    const RowVector point = best.h * dictionary.point(a) + (1 - best.h) * dictionary.point(partner);
     const RowVector weight =
         best.at_a * function.weights().row(a) + best.at_b * function.weights().row(partner);
     drop(function, std::max(a, partner), report);

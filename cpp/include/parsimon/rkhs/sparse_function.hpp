@@ -207,7 +207,7 @@ class SparseFunction {
   // Relative residual of the factor along the direction of one point of the basis, O(M^2 + M p).
   double probe(Index j) {
     auto column = probe_values_.resize(model_order(), 1);
-    dictionary_.make_views(dictionary_.points().middleRows(j, 1), probe_views_);
+    dictionary_.make_views(dictionary_.point(j), probe_views_);
     dictionary_.kernel().block(dictionary_.views(), probe_views_.data(), column);
     return factor_.residual(j, Eigen::Map<const Vector>(column.data(), basis_size()));
   }
@@ -337,7 +337,7 @@ class SparseFunction {
     if (newcomers_.unfolded().empty()) return;
     const auto point = [&](Index i) -> RowVector {
       const Candidate& c = candidate(i);
-      if (c.in_dictionary) return dictionary_.points().row(c.index);
+      if (c.in_dictionary) return dictionary_.point(c.index);
       return samples.row(c.index);
     };
     std::vector<Index> keepers(static_cast<std::size_t>(newcomers_.independent()));
@@ -348,7 +348,7 @@ class SparseFunction {
       const RowVector copy = point(position);
       const auto weight = candidates_.weights().row(newcomers_.order(position));
       Index known = 0;
-      while (known < basis_size() && dictionary_.points().row(known) != copy) ++known;
+      while (known < basis_size() && dictionary_.point(known) != copy) ++known;
       const auto keeper =
           std::find_if(keepers.begin(), keepers.end(), [&](Index i) { return point(i) == copy; });
       if (known < basis_size()) {
@@ -429,7 +429,7 @@ class SparseFunction {
       const Index id = first_id + static_cast<Index>(i);
       const auto sample = samples.row(active[i]);
       Index twin = 0;
-      while (twin < model_order() && dictionary_.points().row(twin) != sample) ++twin;
+      while (twin < model_order() && dictionary_.point(twin) != sample) ++twin;
       if (twin == model_order()) {
         dictionary_.append(sample, batch.views.data(), active[i], false, id);
         weights_.append(RowVector::Zero(weights_.columns()));
