@@ -241,9 +241,9 @@ def prediction(repeat: int) -> Iterator[Result]:
 def two_threads(repeat: int) -> Iterator[Result]:
     """Time with one thread over that with two, and whether the bits are the same."""
     task = mnist(20_000, 0)
-    for parsimony in (0.0111, 0.008):
-        model = task.classifier("logistic", parsimony=parsimony)
-        name = f"training, logistic, K = {parsimony:g}"
+    for loss, parsimony in (("logistic", 0.0111), ("logistic", 0.008), ("hinge", 0.016)):
+        model = task.classifier(loss, parsimony=parsimony)
+        name = f"training, {loss}, K = {parsimony:g}"
         yield speed_up(name, repeat, lambda jobs, model=model: trained(model, task, jobs))
     X = np.random.default_rng(1).normal(size=(5000, 784))
     fixed = with_points(1000, 784)

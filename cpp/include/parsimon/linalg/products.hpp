@@ -78,11 +78,13 @@ inline Narrow<double> narrow(const ConstRows& b) {
   const Index width = padded<double>(b.cols());
   if (width == b.cols()) return {b.data(), b.outerStride(), panel_width<double>};
   double* copy = scratch<NarrowRows>(b.rows() * width);
-  for (Index k = 0; k < b.rows(); ++k) {
-    const double* source = b.data() + k * b.outerStride();
-    std::copy(source, source + b.cols(), copy + k * width);
-    std::fill(copy + k * width + b.cols(), copy + (k + 1) * width, 0.0);
-  }
+  share(b.rows(), kCopyGrain, copy_flops(b.rows() * width), [&](Index begin, Index end) {
+    for (Index k = begin; k < end; ++k) {
+      const double* source = b.data() + k * b.outerStride();
+      std::copy(source, source + b.cols(), copy + k * width);
+      std::fill(copy + k * width + b.cols(), copy + (k + 1) * width, 0.0);
+    }
+  });
   return {copy, width, panel_width<double>};
 }
 
@@ -193,20 +195,20 @@ inline void multiply_transpose_by(const ConstRows& a, const ConstRows& b, Rows v
 
 // Calls whiten(first, end) for all rows of a triangular matrix and then unwhiten(first, last,
 // begin, end) for rows first .. last of it, as far as they concern rows begin .. end of the result,
-// soon enough that they are still in the cache.
+// soon enough that they are still in the cache. Each thread takes `grain` rows at a time.
 template <class Whiten, class Unwhiten>
-void in_row_blocks(Index size, double flops_per_row, const Whiten& whiten,
+void in_row_blocks(Index size, Index grain, double flops_per_row, const Whiten& whiten,
                    const Unwhiten& unwhiten) {
-  const Index block = kGrain * get_num_threads();
+  const Index block = grain * get_num_threads();
   // Threads meet after each block: all of it must be whitened before any of it is used again. So
   // that they meet only once, one block is whitened together with the other use of the one before.
   for (Index i = 0; i < size + block; i += block) {
     in_parts(get_num_threads(), flops_per_row * static_cast<double>(block),
              [&](int part, int parts) {
                const Index before = std::max<Index>(i - block, 0), here = std::min(i, size);
-               take_part(here, kGrain, part, parts,
+               take_part(here, grain, part, parts,
                          [&](Index begin, Index end) { unwhiten(before, here, begin, end); });
-               take_part(std::min(block, size - here), kGrain, part, parts,
+               take_part(std::min(block, size - here), grain, part, parts,
                          [&](Index begin, Index end) { whiten(i + begin, i + end); });
              });
   }
@@ -237,10 +239,13 @@ inline void solve_with_root(const ConstRows& root, Index columns, const double* 
       });
     });
   };
-  in_row_blocks(size, 2.0 * static_cast<double>(size * width), whiten, unwhiten);
+  in_row_blocks(size, kGrain, 2.0 * static_cast<double>(size * width), whiten, unwhiten);
 }
 
 struct PartialSums;
+
+// Reading a number from memory takes the time of so many operations.
+constexpr Index kReadFlops = 8;
 
 // Whether solve_with_few() is faster than padding the columns.
 inline bool are_few(Index columns) {
@@ -279,7 +284,8 @@ inline void solve_with_few(const ConstRows& root, Index columns, const double* v
       });
     }
   };
-  in_row_blocks(size, 2.0 * static_cast<double>(size * columns), whiten, unwhiten);
+  in_row_blocks(size, 2 * kGrain, static_cast<double>(size * (2 * columns + kReadFlops)), whiten,
+                unwhiten);
 }
 
 }  // namespace parsimon::linalg

@@ -6,6 +6,7 @@
 
 #include "parsimon/linalg/products.hpp"
 #include "parsimon/memory/row_buffer.hpp"
+#include "parsimon/memory/zeroed_square.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -23,7 +24,7 @@ class GramFactor {
   Index size() const { return size_; }
 
   // T itself; above the diagonal there are zeros.
-  auto root() const { return storage_.topLeftCorner(size_, size_); }
+  auto root() const { return storage_.all().topLeftCorner(size_, size_); }
   auto inverse_diagonal() const { return inverse_diagonal_.head(size_); }
 
   void clear() { size_ = 0; }
@@ -33,7 +34,7 @@ class GramFactor {
   void assign(const ConstRows& root, const Eigen::Ref<const Vector>& inverse_diagonal) {
     reserve(root.rows());
     size_ = root.rows();
-    storage_.topLeftCorner(size_, size_) = root.triangularView<Eigen::Lower>();
+    storage_.all().topLeftCorner(size_, size_) = root.triangularView<Eigen::Lower>();
     inverse_diagonal_.head(size_) = inverse_diagonal;
   }
 
@@ -42,7 +43,7 @@ class GramFactor {
     reserve(cholesky_factor.rows());
     size_ = cholesky_factor.rows();
     if (size_ == 0) return;
-    auto inverse = storage_.topLeftCorner(size_, size_);
+    auto inverse = storage_.all().topLeftCorner(size_, size_);
     inverse.setIdentity();
     cholesky_factor.triangularView<Eigen::Lower>().solveInPlace(inverse);
     for (Index j = 0; j < size_; ++j) refresh_diagonal(j);
@@ -111,10 +112,10 @@ class GramFactor {
   void append_transposed(const ConstRows& coefficients, const GramFactor& schur) {
     const Index added = schur.size();
     reserve(size_ + added);
-    auto below = storage_.block(size_, 0, added, size_);
+    auto below = storage_.all().block(size_, 0, added, size_);
     linalg::multiply(schur.root(), coefficients, below);
     below *= -1;
-    storage_.block(size_, size_, added, added) = schur.root();
+    storage_.all().block(size_, size_, added, added) = schur.root();
     inverse_diagonal_.head(size_) += below.colwise().squaredNorm().transpose();
     inverse_diagonal_.segment(size_, added) = schur.inverse_diagonal();
     size_ += added;
@@ -170,9 +171,9 @@ class GramFactor {
   // nothing stays in row i. That column alone decides about all rotations. Returns what becomes of
   // it in the last row.
   double choose_rotations(Index j) {
-    double carried = storage_(j, j);
+    double carried = storage_.row(j)[j];
     for (Index i = j; i + 1 < size_; ++i) {
-      const double next = storage_(i + 1, j);
+      const double next = storage_.row(i + 1)[j];
       const double norm = std::hypot(carried, next);
       cosines_(i) = next / norm;
       sines_(i) = carried / norm;
@@ -202,11 +203,11 @@ class GramFactor {
     using Packet = linalg::Packet<double>;
     constexpr Index lanes = linalg::lanes<double>;
     std::fill(carried_.data() + begin, carried_.data() + end, 0.0);
-    for (Index k = begin; k < std::min(j + 1, end); ++k) carried_(k) = storage_(j, k);
+    for (Index k = begin; k < std::min(j + 1, end); ++k) carried_(k) = storage_.row(j)[k];
     for (Index i = std::max(j, begin - 1); i + 1 < size_; ++i) {
       const auto sine = pset1<Packet>(sines_(i)), cosine = pset1<Packet>(cosines_(i));
-      const double* next = &storage_(i + 1, 0);
-      double* kept = &storage_(i, 0);
+      const double* next = storage_.row(i + 1);
+      double* kept = storage_.row(i);
       double* carried = carried_.data();
       const auto turn = [&](Index k) {
         const auto of_next = ploadu<Packet>(next + k), of_carried = ploadu<Packet>(carried + k);
@@ -234,7 +235,7 @@ class GramFactor {
 
   void place_edge(Index j, Index begin, const double* edge) {
     if (begin <= j) return;
-    for (Index i = begin - 1; i + 1 < size_; ++i) storage_(i, begin - 1) = edge[i];
+    for (Index i = begin - 1; i + 1 < size_; ++i) storage_.row(i)[begin - 1] = edge[i];
   }
 
   void drop_from_diagonal(Index j, const Eigen::Ref<const Vector>& pivot_row) {
@@ -249,19 +250,19 @@ class GramFactor {
   }
 
   void refresh_diagonal(Index j) {
-    inverse_diagonal_(j) = storage_.col(j).segment(j, size_ - j).squaredNorm();
+    inverse_diagonal_(j) = storage_.all().col(j).segment(j, size_ - j).squaredNorm();
   }
 
   // Rows are kept a multiple of 64 bytes long: how a row is summed must not depend on the capacity,
   // or a model that was saved and loaded would round differently.
   void reserve(Index size) {
-    if (size <= storage_.rows()) return;
+    if (size <= storage_.size()) return;
     const Index capacity = (std::max(size, size_ + size_ / 4) + 7) / 8 * 8;
     // Everything new is there before anything old is given up.
-    RowMatrix grown = RowMatrix::Zero(capacity, capacity);
+    ZeroedSquare grown(capacity);
     Vector diagonal(capacity), carried(capacity), cosines(capacity), sines(capacity);
     Eigen::Array<bool, Eigen::Dynamic, 1> stale(capacity);
-    grown.topLeftCorner(size_, size_) = root();
+    for (Index i = 0; i < size_; ++i) std::copy_n(storage_.row(i), i + 1, grown.row(i));
     diagonal.head(size_) = inverse_diagonal_.head(size_);
     storage_.swap(grown);
     inverse_diagonal_.swap(diagonal);
@@ -271,7 +272,7 @@ class GramFactor {
     stale_.swap(stale);
   }
 
-  RowMatrix storage_;
+  ZeroedSquare storage_;
   Vector inverse_diagonal_;
   Vector carried_;
   Vector cosines_;

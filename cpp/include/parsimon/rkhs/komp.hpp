@@ -251,8 +251,14 @@ class Komp {
     }
 
     // Without point j the newcomers are explained less well by the basis.
+    const double flops = linalg::copy_flops(size * coefficients_.rows());
+    linalg::share(size, linalg::kCopyGrain, flops, [&](Index begin, Index end) {
+      const auto part = pivot_row.segment(begin, end - begin).transpose();
+      for (Index k = 0; k < coefficients_.rows(); ++k) {
+        coefficients_.row(k).segment(begin, end - begin) -= of_removed(k, 0) / root * part;
+      }
+    });
     for (Index k = 0; k < coefficients_.rows(); ++k) {
-      coefficients_.row(k).head(size) -= of_removed(k, 0) / root * pivot_row.transpose();
       newcomers_->schur().row(k) -= -of_removed(k, 0) / (root * root) * of_removed.transpose();
     }
     if (count() > 0) refactor_schur();
