@@ -228,8 +228,8 @@ TEST(exceptions_come_through) {
   }
 }
 
-// The address sanitizer ends a program that asks for so much.
-#ifndef __SANITIZE_ADDRESS__
+// Sanitizers end a program that asks for so much.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(scratch_survives_that_there_is_no_memory) {
   struct Use;
   scratch<Use>(1000)[999] = 1;
