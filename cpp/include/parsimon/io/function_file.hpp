@@ -70,7 +70,7 @@ inline void save_function(const SparseFunction& function, Archive& archive,
   archive.set(prefix + "dictionary.protected", is_protected);
   archive.set(prefix + "weights", RowMatrix(function.weights()));
 
-  const SparseFunction::FactorState state = function.factor_state();
+  const FactorState state = function.factor_state();
   Vector packed(state.root.rows() * (state.root.rows() + 1) / 2);
   for (Index i = 0, k = 0; i < state.root.rows(); k += ++i) {
     packed.segment(k, i + 1) = state.root.row(i).head(i + 1);
@@ -82,9 +82,9 @@ inline void save_function(const SparseFunction& function, Archive& archive,
   archive.set(prefix + "factor.probes", state.probes);
 }
 
-inline SparseFunction::FactorState load_factor_state(const Archive& archive, Index model_order,
-                                                     const std::string& prefix) {
-  SparseFunction::FactorState state;
+inline FactorState load_factor_state(const Archive& archive, Index model_order,
+                                     const std::string& prefix) {
+  FactorState state;
   const Index size = archive.get_integer(prefix + "factor.size");
   require(size >= 0 && size <= model_order,
           "The model file has a factor of " + std::to_string(size) +

@@ -71,7 +71,7 @@ class RowBufferOf {
       Index first = 0;
       while (first < count && source(first) == first) ++first;
       const double flops = linalg::copy_flops((count - first) * columns_);
-      linalg::share(columns_, kCopyColumns, flops, [&](Index begin, Index end) {
+      linalg::share(columns_, linalg::kCopyGrain, flops, [&](Index begin, Index end) {
         for (Index i = first; i < count; ++i) {
           row(i).segment(begin, end - begin) = row(source(i)).segment(begin, end - begin);
         }
@@ -84,9 +84,6 @@ class RowBufferOf {
   }
 
  private:
-  // Threads share rows that move in multiples of so many columns.
-  static constexpr Index kCopyColumns = 64;
-
   Eigen::Matrix<Scalar, Eigen::Dynamic, 1> storage_;
   Index columns_;
   Index rows_ = 0;
@@ -95,11 +92,12 @@ class RowBufferOf {
 using RowBuffer = RowBufferOf<double>;
 
 // Makes room for at least so many numbers. What was there is lost if it grows.
-inline void ensure_size(Vector& vector, Index size) {
-  if (vector.size() >= size) return;
-  // The old one is given up only once there is a new one.
-  Vector grown(size + size / 2);
-  vector.swap(grown);
+template <typename Numbers>
+void ensure_size(Numbers& numbers, Index size) {
+  if (numbers.size() >= size) return;
+  // The old ones are given up only once there are new ones.
+  Numbers grown(size + size / 2);
+  numbers.swap(grown);
 }
 
 // The same for a list, ahead of an assignment, which would take just what it needs each time.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -8,13 +9,8 @@ namespace parsimon {
 // nothing from one call to the next.
 template <class Use, class Scalar = double>
 Scalar* scratch(Index count) {
-  using Storage = Eigen::Matrix<Scalar, Eigen::Dynamic, 1>;
-  thread_local Storage storage;
-  if (storage.size() < count) {
-    // The old one is given up only once there is a new one.
-    Storage grown(count + count / 2);
-    storage.swap(grown);
-  }
+  thread_local Eigen::Matrix<Scalar, Eigen::Dynamic, 1> storage;
+  ensure_size(storage, count);
   return storage.data();
 }
 

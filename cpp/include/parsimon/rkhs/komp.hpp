@@ -13,14 +13,6 @@
 
 namespace parsimon {
 
-// What a compression did: the ids of the points it removed, in order, and the exact distance in
-// Hilbert norm between the function before and after. |f(x) - g(x)| <= error * sqrt(k(x, x)).
-struct CompressionReport {
-  std::vector<Index> removed;
-  double error = 0;
-  Index model_order = 0;
-};
-
 // Destructive kernel orthogonal matching pursuit with pre-fitting (Algorithm 1, POLK): removes the
 // point whose removal, with all other weights re-fitted, leaves the function nearest to the given
 // one, as long as the distance stays within the budget, or there are more points than allowed.

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "parsimon/rkhs/candidates.hpp"
+#include "parsimon/rkhs/compression.hpp"
 #include "parsimon/rkhs/dependents.hpp"
 #include "parsimon/rkhs/dictionary.hpp"
 #include "parsimon/rkhs/expansion.hpp"
+#include "parsimon/rkhs/factor_state.hpp"
 #include "parsimon/rkhs/gram_factor.hpp"
 #include "parsimon/rkhs/komp.hpp"
 #include "parsimon/rkhs/newcomers.hpp"
@@ -22,19 +24,6 @@ namespace parsimon {
 struct Batch {
   std::vector<View> views;
   RowBuffer kernel_values;  // k(d_m, x_i): a row a dictionary point, a column a sample
-};
-
-// What a compression may spend: an error, and points. More points than allowed are removed whatever
-// that costs; without either limit nothing is compressed.
-struct Limit {
-  double budget = 0;
-  Index points = std::numeric_limits<Index>::max();
-
-  Limit() = default;
-  Limit(double error_budget) : budget(error_budget) {}  // NOLINT: a budget is a limit
-  Limit(double error_budget, Index most_points) : budget(error_budget), points(most_points) {}
-
-  bool caps_points() const { return points < std::numeric_limits<Index>::max(); }
 };
 
 // The engine that every algorithm shares: a function on a dictionary that grows by samples and is
@@ -212,14 +201,6 @@ class SparseFunction {
     return factor_.residual(j, Eigen::Map<const Vector>(column.data(), basis_size()));
   }
 
-  // What a model file keeps beside the dictionary and the weights.
-  struct FactorState {
-    RowMatrix root;
-    Vector inverse_diagonal;
-    Index changes = 0;
-    Index probes = 0;
-  };
-
   FactorState factor_state() const {
     return {factor_.root(), factor_.inverse_diagonal(), changes_, probes_};
   }
@@ -248,9 +229,6 @@ class SparseFunction {
   static constexpr double kDrift = 1e-8;
   // As many changes as no factor sees between two probes: it is to be built anew.
   static constexpr Index kDrifted = Index{1} << 40;
-  // Residual along any direction, or relative error of an entry of the diagonal, above which a
-  // factor is not this dictionary's. Well above what a factor in use drifts to.
-  static constexpr double kForeign = 1e-6;
 
   // Points outside the basis that may be removed stand for election again with every step: the
   // basis has changed since.
@@ -473,28 +451,17 @@ class SparseFunction {
     return is_probe_due() && probe((probes_ + 1) * 7919 % basis_size()) > kDrift;
   }
 
+  // Whether a factor that was read back is that of the first points.
   bool belongs_to_basis(const FactorState& state) const {
-    const RowMatrix& root = state.root;
-    const Vector& diagonal = state.inverse_diagonal;
-    const Index size = root.rows();
+    const Index size = state.root.rows();
     if (size == 0) return true;
-    if (size > model_order() || !root.allFinite() || !(root.diagonal().array() > 0).all()) {
-      return false;
-    }
+    if (size > model_order()) return false;
     std::vector<Index> basis(static_cast<std::size_t>(size));
     std::iota(basis.begin(), basis.end(), Index{0});
     const std::vector<View> views = dictionary_.views_of(basis);
     RowMatrix gram(size, size);
     dictionary_.kernel().block(views.data(), views.data(), gram);
-    // GramFactor::residual() along all directions at once: T K = T'^-1.
-    const auto lower = root.triangularView<Eigen::Lower>();
-    RowMatrix expected = RowMatrix::Identity(size, size);
-    lower.transpose().solveInPlace(expected);
-    const RowMatrix difference = lower * gram - expected;
-    const auto residuals = difference.colwise().norm().array() / expected.colwise().norm().array();
-    const Vector squares = root.colwise().squaredNorm();
-    return (residuals < kForeign).all() &&
-           ((diagonal - squares).array().abs() < kForeign * squares.array()).all();
+    return belongs_to(state, gram);
   }
 
   Dictionary dictionary_;
