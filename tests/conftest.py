@@ -1,11 +1,17 @@
-"""What the tests of the benchmarks share."""
+"""What the tests of the benchmarks share, and what all tests need of the system."""
 
+import signal
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would the programs
+# that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

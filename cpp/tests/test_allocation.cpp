@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #ifdef __GLIBC__
@@ -6,6 +7,7 @@
 #include <parsimon/algorithm/polk.hpp>
 #include <parsimon/kernel/kernels.hpp>
 #include <parsimon/loss/losses.hpp>
+#include <vector>
 
 #include "check.hpp"
 #include "reference.hpp"
@@ -81,18 +83,33 @@ Stream make_stream(Index size, Index features, double spread) {
   return stream;
 }
 
-// Allocations in the loop over the mini-batches of a stream, once the model has its size.
+// Allocations in the loop over the mini-batches of a stream, once the model has its size: those of
+// steps in which there are no more points at once than ever before.
 template <typename Samples>
 long in_steady_state(Polk& polk, const Samples& samples, const RowMatrix& labels, Index batch_size,
                      Index warm_up, Index counted) {
-  Index batches = 0;
-  long at_start = 0, at_end = 0;
+  std::vector<long> spent;
+  spent.reserve(static_cast<std::size_t>(warm_up + counted + 1));
   polk.run(samples, labels, Vector(), batch_size, [&] {
-    if (batches == warm_up) at_start = allocations;
-    if (batches == warm_up + counted) at_end = allocations;
-    return batches++ < warm_up + counted;
+    spent.push_back(allocations);
+    return static_cast<Index>(spent.size()) <= warm_up + counted;
   });
-  return at_end - at_start;
+  Index order = 0, largest = 0, growing = 0, step = 0;
+  long in_all = 0;
+  for (const StepRecord& record : polk.trace().records()) {
+    const Index at_once = order + record.active;
+    if (step >= warm_up && at_once > largest) {
+      ++growing;
+    } else if (step >= warm_up) {
+      const auto k = static_cast<std::size_t>(step);
+      in_all += spent[k + 1] - spent[k];
+    }
+    largest = std::max(largest, at_once);
+    order = record.model_order;
+    ++step;
+  }
+  CHECK(step == warm_up + counted && growing <= counted / 100);
+  return in_all;
 }
 
 Polk make_polk(const std::string& loss, KernelPtr kernel, Index features, double parsimony,

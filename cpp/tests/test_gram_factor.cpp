@@ -202,6 +202,26 @@ TEST(removal_hands_out_the_column_of_the_inverse) {
   }
 }
 
+// Squares of its numbers may be beyond what is safe to add up.
+TEST(a_factor_may_have_any_scale) {
+  Random random(12);
+  const Index size = 20;
+  const RowMatrix square = random.normal_points(size, size);
+  const RowMatrix root = square.triangularView<Eigen::Lower>();
+  const auto without_third = [&](double scale) {
+    GramFactor factor;
+    factor.assign(scale * root, scale * scale * root.colwise().squaredNorm().transpose());
+    Vector pivot_row(size);
+    factor.remove(3, pivot_row);
+    CHECK(factor.inverse_diagonal().allFinite());
+    return RowMatrix(factor.root());
+  };
+  const RowMatrix expected = without_third(1);
+  for (const double scale : {std::ldexp(1.0, -500), std::ldexp(1.0, 500)}) {
+    CHECK((without_third(scale) / scale - expected).norm() < 10 * kEps * expected.norm());
+  }
+}
+
 TEST(whitening_twice_multiplies_by_the_inverse) {
   const Pool pool = well_conditioned_pool(25);
   Random random(4);

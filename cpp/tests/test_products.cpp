@@ -70,6 +70,59 @@ TEST(nothing_around_a_block_is_touched) {
   CHECK((large.array() == 5.0).all());
 }
 
+// Rows that lie anywhere, of either factor, give the bits of rows that lie in order.
+TEST(rows_may_lie_in_any_order) {
+  Random random(9);
+  for (const Index rows : kSizes) {
+    const Index depth = 37;
+    const RowMatrix a = random.normal_points(rows, depth), b = random.normal_points(11, depth);
+    std::vector<Index> places(static_cast<std::size_t>(rows));
+    RowMatrix scattered = RowMatrix::Constant(3 * rows, depth, std::nan(""));
+    for (Index i = 0; i < rows; ++i) {
+      places[static_cast<std::size_t>(i)] = 3 * (rows - 1 - i) + i % 3;
+      scattered.row(places[static_cast<std::size_t>(i)]) = a.row(i);
+    }
+    const linalg::Tall<double> placed{scattered.data(), depth, 1, places.data()};
+    const auto narrow = [&](const linalg::Tall<double>& tall, Index count) {
+      return linalg::narrow_transpose(tall, count, depth);
+    };
+    RowMatrix expected(rows, 11), values(rows, 11);
+    linalg::multiply_by_transpose(a, b, expected);
+    linalg::multiply_into(placed, depth, narrow({b.data(), depth}, 11), values);
+    CHECK(values == expected);
+    RowMatrix across(11, rows);
+    linalg::multiply_into({b.data(), depth}, depth, narrow(placed, rows), across);
+    CHECK(across == expected.transpose());
+    RowMatrix single(1, rows);
+    linalg::multiply_row(b.row(4).data(), depth, placed, single);
+    CHECK(is_product(b.row(4).cast<long double>(), a.transpose().cast<long double>(), single));
+  }
+}
+
+TEST(matrices_of_all_shapes_are_transposed) {
+  Random random(10);
+  for (const Index rows : kSizes) {
+    for (const Index columns : kSizes) {
+      const RowMatrix a = random.normal_points(rows, columns);
+      const Index width = rows + 3;
+      RowMatrix out = RowMatrix::Constant(columns, width, 5.0);
+      linalg::transpose(a, out.data(), width);
+      CHECK(out.leftCols(rows) == a.transpose() && (out.rightCols(3).array() == 5).all());
+      linalg::transpose_padded(a, out.data(), width);
+      CHECK(out.leftCols(rows) == a.transpose() && out.rightCols(3).isZero(0));
+    }
+  }
+  const RowMatrix tall = random.normal_points(3000, 20);
+  for (const RowMatrix& a : {tall, RowMatrix(tall.transpose())}) {
+    for (const int threads : {1, 2, 3}) {
+      const ThreadLimit limit(threads);
+      RowMatrix out(a.cols(), a.rows());
+      linalg::transpose(a, out.data(), a.rows());
+      CHECK(out == a.transpose());
+    }
+  }
+}
+
 // Every number is one sum from first to last, so a part of the matrices gives the same bits.
 TEST(a_number_does_not_depend_on_its_neighbours) {
   Random random(3);

@@ -1,4 +1,3 @@
-#include <parsimon/linalg/parallel.hpp>
 #include <parsimon/memory/placed_rows.hpp>
 #include <parsimon/memory/row_buffer.hpp>
 
@@ -60,17 +59,27 @@ TEST(rows_that_stay_where_they_are_follow_like_rows_that_move) {
   }
 }
 
-TEST(threads_move_rows_alike) {
+TEST(rows_that_start_again_are_in_order) {
   Random random(2);
-  const RowMatrix rows = random.normal_points(300, 700);
+  PlacedRows rows(3);
+  for (int i = 0; i < 6; ++i) rows.append(random.normal_points(1, 3).row(0));
+  rows.select({4, 0, 2});
+  const RowMatrix fresh = random.normal_points(5, 7);
+  rows.reset(5, 7);
+  for (Index i = 0; i < 5; ++i) rows.row(i) = fresh.row(i);
+  rows.append(fresh.row(1));
+  CHECK(rows.rows() == 6 && rows.columns() == 7);
+  CHECK(rows.in_order().topRows(5) == fresh && rows.row(5) == fresh.row(1));
+}
+
+TEST(rows_are_selected_in_any_order) {
+  Random random(3);
+  const RowMatrix rows = random.normal_points(300, 7);
   for (const bool sorted : {true, false}) {
     const std::vector<Index> order = some_of(rows.rows(), sorted, random);
-    for (const int threads : {1, 2, 3}) {
-      const ThreadLimit limit(threads);
-      RowBuffer buffer(rows.cols());
-      buffer.resize(rows.rows()) = rows;
-      buffer.select(order);
-      CHECK(RowMatrix(buffer.all()) == chosen(rows, order));
-    }
+    RowBuffer buffer(rows.cols());
+    buffer.resize(rows.rows()) = rows;
+    buffer.select(order);
+    CHECK(RowMatrix(buffer.all()) == chosen(rows, order));
   }
 }

@@ -74,7 +74,7 @@ inline double squared_norm(const double* a, Index features) {
 
 inline void set_squared_norms(View& view) {
   for (Index i = 0; i < view.rows(); ++i) {
-    view.squared_norms()(i) = squared_norm(view.points().row(i).data(), view.features());
+    view.squared_norms()(i) = squared_norm(view.point(i).data(), view.features());
   }
 }
 
@@ -113,10 +113,10 @@ class Tile {
   void load(const View& view, Index begin, Index count) {
     count_ = count;
     features_ = view.features();
-    const auto points = view.points();
+    const auto points = view.tall();
     for (Index f = 0; f < features_; ++f) {
       double* row = values_ + f * width;
-      for (Index j = 0; j < count; ++j) row[j] = points(begin + j, f);
+      for (Index j = 0; j < count; ++j) row[j] = *points.at(begin + j, f);
       std::fill(row + count, row + (count + lane_count - 1) / lane_count * lane_count, 0.0);
     }
   }
@@ -168,11 +168,10 @@ void compute_rows(Rows values, const Compute& compute, const Finish& finish) {
 template <class Term, class Finish>
 void direct_distances(const View& a, const View& b, Rows values, const Finish& finish) {
   if (is_column(values)) return direct_distances<Term>(b, a, as_row(values), finish);
-  const auto points_a = a.points(), points_b = b.points();
   if (a.features() > Tile::features) {
     const auto pairs = [&](Index i) {
       for (Index j = 0; j < values.cols(); ++j) {
-        values(i, j) = distance<Term>(points_a.row(i).data(), points_b.row(j).data(), a.features());
+        values(i, j) = distance<Term>(a.point(i).data(), b.point(j).data(), a.features());
       }
     };
     return compute_rows(values, pairs, finish);
@@ -181,9 +180,7 @@ void direct_distances(const View& a, const View& b, Rows values, const Finish& f
   for (Index j = 0; j < values.cols(); j += Tile::width) {
     const Index columns = std::min(Tile::width, values.cols() - j);
     tile.load(b, j, columns);
-    const auto along_row = [&](Index i) {
-      tile.distances<Term>(points_a.row(i).data(), &values(i, j));
-    };
+    const auto along_row = [&](Index i) { tile.distances<Term>(a.point(i).data(), &values(i, j)); };
     compute_rows(values.middleCols(j, columns), along_row, finish);
   }
 }
@@ -199,7 +196,7 @@ inline void complete_squared_distances(const double* point, double norm, const V
   if ((distances - near * sums).template minCoeff<Eigen::PropagateNaN>() > 0) return;
   for (Index j = 0; j < b.rows(); ++j) {
     if (out[j] > near * (norms[j] + norm)) continue;
-    out[j] = distance<Square>(point, b.points().row(j).data(), b.features());
+    out[j] = distance<Square>(point, b.point(j).data(), b.features());
   }
 }
 
@@ -218,14 +215,14 @@ void multiply_points(const View& a, const View& b, Rows values, const Finish& fi
   const double flops = 2.0 * static_cast<double>(depth) * static_cast<double>(values.size());
   if (in_single_precision(a, b)) {
     const Index width = linalg::padded<float>(columns);
-    const auto right = linalg::narrow_transpose(b.rounded().data(), depth, columns, depth);
+    const auto right = linalg::narrow_transpose(b.rounded(), columns, depth);
     linalg::share(values.rows(), linalg::grain(values.rows()), flops, [&](Index begin, Index end) {
       float* products = scratch<RoundedProducts, float>((end - begin) * width);
       for (Index start = 0; start < depth; start += single_terms) {
         const Index terms = std::min(single_terms, depth - start);
-        const linalg::Tall<float> left{a.rounded().data() + begin * depth + start, depth};
         const linalg::Narrow<float> part{right.data + start * right.row, right.row, right.panel};
-        linalg::multiply(end - begin, width, terms, left, part, products, width);
+        linalg::multiply(end - begin, width, terms, a.rounded().from(begin, start), part, products,
+                         width);
         for (Index i = begin; i < end; ++i) {
           const float* row = products + (i - begin) * width;
           const auto sums = Eigen::Map<const Eigen::RowVectorXf>(row, columns).cast<double>();
@@ -238,19 +235,21 @@ void multiply_points(const View& a, const View& b, Rows values, const Finish& fi
       }
       for (Index i = begin; i < end; ++i) {
         // Beyond the range of single precision.
-        if (!values.row(i).allFinite()) values.row(i) = a.points().row(i) * b.points().transpose();
+        if (values.row(i).allFinite()) continue;
+        linalg::multiply_row(a.point(i).data(), depth, b.tall(), values.row(i));
       }
       finish(begin, end);
     });
-  } else if (values.rows() == 1 || columns == 1) {
-    // Eigen is quickest with a single sample.
-    values.noalias() = a.points() * b.points().transpose();
+  } else if (values.rows() == 1) {
+    linalg::multiply_row(a.point(0).data(), depth, b.tall(), values.row(0));
+    finish(0, 1);
+  } else if (columns == 1 && values.outerStride() == 1) {
+    linalg::multiply_row(b.point(0).data(), depth, a.tall(), values.col(0).transpose());
     finish(0, values.rows());
   } else {
-    const auto right = linalg::narrow_transpose(b.points().data(), depth, columns, depth);
-    const linalg::Tall<double> left{a.points().data(), depth};
+    const auto right = linalg::narrow_transpose(b.tall(), columns, depth);
     linalg::share(values.rows(), linalg::grain(values.rows()), flops, [&](Index begin, Index end) {
-      linalg::multiply_rows(left.from_row(begin), depth, right,
+      linalg::multiply_rows(a.tall().from(begin, 0), depth, right,
                             values.middleRows(begin, end - begin));
       finish(begin, end);
     });
@@ -266,8 +265,8 @@ void squared_distances(const View& a, const View& b, Rows values, const Finish& 
   const double near = single ? single_cancellation : cancellation;
   multiply_points(a, b, values, [&](Index begin, Index end) {
     const auto complete = [&](Index i) {
-      complete_squared_distances(a.points().row(begin + i).data(), a.squared_norms()(begin + i), b,
-                                 near, &values(begin + i, 0));
+      complete_squared_distances(a.point(begin + i).data(), a.squared_norms()(begin + i), b, near,
+                                 &values(begin + i, 0));
     };
     compute_rows(values.middleRows(begin, end - begin), complete, finish);
   });

@@ -18,8 +18,8 @@ class DotProduct : public Kernel {
   void check_features(Index) const override {}
 
   void make_views(const ConstRows& points, const RowVector&, View* views) const override {
-    views->resize(points.rows(), points.cols());
-    views->points() = root_gamma_ * points;
+    views->reset(points.rows(), points.cols());
+    for (Index i = 0; i < points.rows(); ++i) views->point(i) = root_gamma_ * points.row(i);
     detail::set_squared_norms(*views);
   }
 
@@ -92,13 +92,14 @@ class Polynomial final : public DotProduct {
 
   void add_gradient(const View* a, const View* b, const ConstRows& weights,
                     Rows gradient) const override {
-    RowMatrix slopes = a->points() * b->points().transpose();
+    const RowMatrix points = a->points();
+    RowMatrix slopes = points * b->points().transpose();
     detail::transform_values(slopes, [this](detail::Strip& strip) {
       strip += coef0_;
       strip = (root_gamma() * degree_) * power(strip, degree_ - 1);
     });
     slopes.array() *= weights.array();
-    gradient.noalias() += slopes.transpose() * a->points();
+    gradient.noalias() += slopes.transpose() * points;
   }
 
   std::string describe() const override {

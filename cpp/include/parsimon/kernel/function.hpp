@@ -31,8 +31,8 @@ class FunctionKernel final : public Kernel {
   void check_features(Index) const override {}
 
   void make_views(const ConstRows& points, const RowVector&, View* views) const override {
-    views->resize(points.rows(), points.cols());
-    views->points() = points;
+    views->reset(points.rows(), points.cols());
+    for (Index i = 0; i < points.rows(); ++i) views->point(i) = points.row(i);
     views->squared_norms().setZero();
   }
 
@@ -43,11 +43,12 @@ class FunctionKernel final : public Kernel {
   // The function takes two blocks, so the diagonal is that of small square ones.
   void diagonal(const View* a, Eigen::Ref<Vector> values) const override {
     constexpr Index side = 16;
+    const RowMatrix points = a->points();
     RowMatrix square;
     for (Index i = 0; i < values.size(); i += side) {
       const Index count = std::min(side, values.size() - i);
       square.resize(count, count);
-      const auto rows = a->points().middleRows(i, count);
+      const auto rows = points.middleRows(i, count);
       evaluate(rows, rows, square);
       values.segment(i, count) = square.diagonal();
     }
@@ -58,9 +59,10 @@ class FunctionKernel final : public Kernel {
     require(gradient_ != nullptr,
             describe() + " was made without a gradient; give it one to differentiate with it.");
     if (weights.size() == 0) return;
+    const RowMatrix points = a->points();
     RowMatrix gradients(a->rows(), a->features());
     for (Index j = 0; j < weights.cols(); ++j) {
-      gradient_(a->points(), b->points().row(j), gradients);
+      gradient_(points, b->point(j), gradients);
       require(gradients.allFinite(), describe() + " returned NaN or infinity as a gradient.");
       gradient.row(j).noalias() += weights.col(j).transpose() * gradients;
     }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "parsimon/memory/placed_rows.hpp"
 #include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/types.hpp"
 
@@ -19,32 +20,34 @@ class View {
   Index rows() const { return points_.rows(); }
   Index features() const { return points_.columns(); }
 
-  auto points() { return points_.all(); }
-  auto points() const { return points_.all(); }
+  auto point(Index i) { return points_.row(i); }
+  auto point(Index i) const { return points_.row(i); }
+  // All of them, in order: a copy.
+  RowMatrix points() const { return points_.in_order(); }
+  linalg::Tall<double> tall() const { return points_.tall(); }
   auto squared_norms() { return squared_norms_.all().col(0); }
   auto squared_norms() const { return squared_norms_.all().col(0); }
 
-  // Keeps the first rows that fit; new ones are uninitialised.
-  void resize(Index rows, Index features) {
-    points_.resize(rows, features);
+  // Starts again, with points that are uninitialised.
+  void reset(Index rows, Index features) {
+    points_.reset(rows, features);
     squared_norms_.resize(rows);
-    rounded_.resize(0, features);
+    rounded_.reset(0, features);
   }
 
   // A copy in single precision, if there is one: products of two views that both have it are
   // computed with it.
   bool is_rounded() const { return rounded_.rows() == rows(); }
-  auto rounded() const { return rounded_.all(); }
-  void round() { rounded_.resize(rows(), features()) = points().template cast<float>(); }
+  linalg::Tall<float> rounded() const { return rounded_.tall(); }
+  void round() {
+    rounded_.reset(rows(), features());
+    for (Index i = 0; i < rows(); ++i) rounded_.row(i) = point(i).template cast<float>();
+  }
 
   void append(const View& other, Index row) {
-    points_.resize(points_.rows(), other.features());
     points_.append(other.points_.row(row));
     squared_norms_.append(other.squared_norms_.row(row));
-    if (other.is_rounded()) {
-      rounded_.resize(rounded_.rows(), other.features());
-      rounded_.append(other.rounded_.row(row));
-    }
+    if (other.is_rounded()) rounded_.append(other.rounded_.row(row));
   }
 
   void replace_by_last(Index i) {
@@ -61,9 +64,9 @@ class View {
   }
 
  private:
-  RowBuffer points_;
+  PlacedRows points_;
   RowBuffer squared_norms_{1};
-  RowBufferOf<float> rounded_;
+  PlacedRowsOf<float> rounded_;
 };
 
 // A positive definite function of two points. Immutable, so one kernel may serve many threads.

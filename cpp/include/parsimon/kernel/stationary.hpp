@@ -31,14 +31,14 @@ class Bandwidth {
                 " features; give as many bandwidths as features.");
   }
 
-  // x <- x / h, feature by feature. Dividing, rather than multiplying by 1 / h, is right for the
-  // smallest h as well.
-  template <class Row>
-  void divide(Row&& x) const {
+  // Calls take(x / h), feature by feature. Dividing, rather than multiplying by 1 / h, is right for
+  // the smallest h as well.
+  template <class Row, class Take>
+  void divide(const Eigen::MatrixBase<Row>& x, const Take& take) const {
     if (per_feature_) {
-      x.array() /= lengths_.array();
+      take(x.array() / lengths_.array());
     } else {
-      x.array() /= lengths_(0);
+      take(x.array() / lengths_(0));
     }
   }
 
@@ -75,14 +75,14 @@ class Stationary : public Kernel {
   void check_features(Index features) const override { bandwidth_.check_features(features); }
 
   void make_views(const ConstRows& points, const RowVector& origin, View* views) const override {
-    views->resize(points.rows(), points.cols());
+    views->reset(points.rows(), points.cols());
     const double flops = linalg::copy_flops(points.size());
     linalg::share(points.rows(), 8, flops, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
-        auto row = views->points().row(i);
-        row = points.row(i) - origin;
-        bandwidth_.divide(row);
-        row = row.cwiseMin(detail::largest_coordinate).cwiseMax(-detail::largest_coordinate);
+        auto row = views->point(i);
+        bandwidth_.divide(points.row(i) - origin, [&](const auto& scaled) {
+          row = scaled.min(detail::largest_coordinate).max(-detail::largest_coordinate);
+        });
         views->squared_norms()(i) = detail::squared_norm(row.data(), row.size());
       }
     });
@@ -120,11 +120,13 @@ class Radial : public Stationary {
     for (Index i = 0; i < slopes.rows(); ++i) {
       for (Index j = 0; j < slopes.cols(); ++j) {
         const double factor = 2.0 * weights(i, j) * slopes(i, j);
-        if (factor != 0) sum.row(j) += factor * (b->points().row(j) - a->points().row(i));
+        if (factor != 0) sum.row(j) += factor * (b->point(j) - a->point(i));
       }
     }
-    for (Index j = 0; j < sum.rows(); ++j) bandwidth().divide(sum.row(j));
-    gradient += sum;
+    for (Index j = 0; j < sum.rows(); ++j) {
+      bandwidth().divide(sum.row(j),
+                         [&](const auto& scaled) { gradient.row(j).array() += scaled; });
+    }
   }
 
  private:
@@ -243,11 +245,13 @@ class Laplacian final : public Stationary {
       for (Index j = 0; j < values.cols(); ++j) {
         const double factor = -weights(i, j) * values(i, j);
         if (factor == 0) continue;
-        sum.row(j).array() += factor * (b->points().row(j) - a->points().row(i)).array().sign();
+        sum.row(j).array() += factor * (b->point(j) - a->point(i)).array().sign();
       }
     }
-    for (Index j = 0; j < sum.rows(); ++j) bandwidth().divide(sum.row(j));
-    gradient += sum;
+    for (Index j = 0; j < sum.rows(); ++j) {
+      bandwidth().divide(sum.row(j),
+                         [&](const auto& scaled) { gradient.row(j).array() += scaled; });
+    }
   }
 
   std::string describe() const override { return "laplacian(" + bandwidth().describe() + ")"; }

@@ -4,22 +4,13 @@
 #include <vector>
 
 #include "parsimon/linalg/parallel.hpp"
+#include "parsimon/linalg/tall.hpp"
 #include "parsimon/linalg/tile.hpp"
 #include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/memory/scratch.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon::linalg {
-
-// The tall matrix of a product: number (i, k) is at data[i * row + k * column].
-template <class Scalar>
-struct Tall {
-  const Scalar* data;
-  Index row;
-  Index column = 1;
-
-  Tall from_row(Index i) const { return {data + i * row, row, column}; }
-};
 
 // The narrow matrix of a product: panels of columns, `panel` numbers apart, each with its rows
 // `row` numbers apart and padded to whole packets.
@@ -48,26 +39,43 @@ void select_columns(const Source& source, const std::vector<Index>& columns, Ind
   });
 }
 
-// result = a', its rows padded with zeros to `width` numbers.
-inline void transpose(const ConstRows& a, RowBuffer& result, Index width) {
+// out = a', its rows `out_row` numbers apart.
+inline void transpose(const ConstRows& a, double* out, Index out_row) {
   constexpr Index lane = lanes<double>;
-  auto out = result.resize(a.cols(), width);
-  const Index columns = a.cols() - a.cols() % lane;
-  share(a.rows(), kCopyGrain, copy_flops(a.size()), [&](Index begin, Index end) {
-    const Index whole = end - (end - begin) % lane;
-    for (Index i = begin; i < whole; i += lane) {
-      for (Index j = 0; j < columns; j += lane) {
-        transpose_tile(&a.coeffRef(i, j), a.outerStride(), &out(j, i), width);
+  const Index rows = a.rows(), columns = a.cols();
+  // Those of the rows i .. i_end and columns j .. j_end.
+  const auto part = [&](Index i, Index i_end, Index j, Index j_end) {
+    const Index whole_i = i_end - (i_end - i) % lane, whole_j = j_end - (j_end - j) % lane;
+    const auto one_by_one = [&](Index r, Index r_end, Index c, Index c_end) {
+      for (Index k = c; k < c_end; ++k) {
+        for (Index l = r; l < r_end; ++l) out[k * out_row + l] = a.coeff(l, k);
       }
-      for (Index j = columns; j < a.cols(); ++j) {
-        for (Index r = i; r < i + lane; ++r) out(j, r) = a.coeff(r, j);
+    };
+    for (Index r = i; r < whole_i; r += lane) {
+      const auto source = Tall<double>{a.data(), a.outerStride()}.rows_at<lane>(r, 0);
+      for (Index c = j; c < whole_j; c += lane) {
+        transpose_tile(source, c, out + c * out_row + r, out_row);
       }
+      one_by_one(r, r + lane, whole_j, j_end);
     }
-    for (Index i = whole; i < end; ++i) {
-      for (Index j = 0; j < a.cols(); ++j) out(j, i) = a.coeff(i, j);
+    one_by_one(whole_i, i_end, j, j_end);
+  };
+  // Threads share the longer side.
+  share(std::max(rows, columns), kCopyGrain, copy_flops(a.size()), [&](Index begin, Index end) {
+    if (rows >= columns) {
+      part(begin, end, 0, columns);
+    } else {
+      part(0, rows, begin, end);
     }
   });
-  out.rightCols(width - a.rows()).setZero();
+}
+
+// The same with rows that are padded with zeros to `out_row` numbers.
+inline void transpose_padded(const ConstRows& a, double* out, Index out_row) {
+  transpose(a, out, out_row);
+  for (Index j = 0; j < a.cols(); ++j) {
+    std::fill(out + j * out_row + a.rows(), out + (j + 1) * out_row, 0.0);
+  }
 }
 
 struct NarrowRows;
@@ -90,7 +98,7 @@ inline Narrow<double> narrow(const ConstRows& b) {
 
 // The same of the transpose of b: every row of b becomes a column.
 template <class Scalar>
-Narrow<Scalar> narrow_transpose(const Scalar* b, Index b_row, Index rows, Index columns) {
+Narrow<Scalar> narrow_transpose(const Tall<Scalar>& b, Index rows, Index columns) {
   constexpr Index lane = lanes<Scalar>;
   const Index width = std::min(padded<Scalar>(rows), panel_width<Scalar>);
   const Index panels = (rows + width - 1) / width;
@@ -100,13 +108,13 @@ Narrow<Scalar> narrow_transpose(const Scalar* b, Index b_row, Index rows, Index 
     for (Index j = begin; j < end; j += lane) {
       Scalar* target = copy + j / width * width * columns + j % width;
       const Index count = std::clamp<Index>(rows - j, 0, lane);
-      const Scalar* source = b + std::min(j, rows - 1) * b_row;
       Index k = 0;
-      for (; count == lane && k < whole; k += lane) {
-        transpose_tile(source + k, b_row, target + k * width, width);
+      if (count == lane) {
+        const auto source = b.template rows_at<lane>(j, 0);
+        for (; k < whole; k += lane) transpose_tile(source, k, target + k * width, width);
       }
       for (; k < columns; ++k) {
-        for (Index r = 0; r < count; ++r) target[k * width + r] = source[r * b_row + k];
+        for (Index r = 0; r < count; ++r) target[k * width + r] = *b.at(j + r, k);
         for (Index r = count; r < lane; ++r) target[k * width + r] = 0;
       }
     }
@@ -129,14 +137,14 @@ void multiply(Index rows, Index columns, Index depth, const Tall<Scalar>& a,
       const Index count = std::min(block_rows, rows - i);
       for_each_panel<Scalar>(width, [&](auto packets, Index j) {
         for_each_tile<packets>(count, [&](auto height, Index r) {
-          const Scalar* source = a.data + (i + r) * a.row + start * a.column;
+          const auto source = a.template rows_at<height>(i + r, start);
           Scalar* target = c + (i + r) * c_row + j;
           if (a.column == 1) {
-            multiply_tile<height, packets, true>(terms, source, a.row, 1, b.at(start, j), b.row,
-                                                 target, c_row, start > 0);
+            multiply_tile<height, packets, true>(terms, source, 1, b.at(start, j), b.row, target,
+                                                 c_row, start > 0);
           } else {
-            multiply_tile<height, packets, false>(terms, source, a.row, a.column, b.at(start, j),
-                                                  b.row, target, c_row, start > 0);
+            multiply_tile<height, packets, false>(terms, source, a.column, b.at(start, j), b.row,
+                                                  target, c_row, start > 0);
           }
         });
       });
@@ -170,7 +178,7 @@ inline void multiply_into(const Tall<double>& a, Index depth, const Narrow<doubl
                           Rows values) {
   const double flops = 2.0 * static_cast<double>(depth) * static_cast<double>(values.size());
   share(values.rows(), grain(values.rows()), flops, [&](Index begin, Index end) {
-    multiply_rows(a.from_row(begin), depth, b, values.middleRows(begin, end - begin));
+    multiply_rows(a.from(begin, 0), depth, b, values.middleRows(begin, end - begin));
   });
 }
 
@@ -184,13 +192,41 @@ inline void multiply(const ConstRows& a, const ConstRows& b, Rows values) {
 inline void multiply_by_transpose(const ConstRows& a, const ConstRows& b, Rows values) {
   if (values.size() == 0) return;
   multiply_into({a.data(), a.outerStride()}, a.cols(),
-                narrow_transpose(b.data(), b.outerStride(), b.rows(), b.cols()), values);
+                narrow_transpose<double>({b.data(), b.outerStride()}, b.rows(), b.cols()), values);
 }
 
-// values = a' b
+// values = x b', for a single row x.
+template <class Values>
+void multiply_row(const double* x, Index depth, const Tall<double>& b, Values&& values) {
+  const double flops = 2.0 * static_cast<double>(depth) * static_cast<double>(values.size());
+  share(values.size(), kGrain, flops, [&](Index begin, Index end) {
+    for_each_group<8>(end - begin, [&](auto height, Index r) {
+      const Index i = begin + r;
+      dot_rows<height>(depth, b.template rows_at<height>(i, 0), x, values.data() + i);
+    });
+  });
+}
+
+struct TurnedResult;
+
+// values = a' b, or rather its transpose b' a where that has less padding: where b is narrower, as
+// the weights of a function beside the kernel values of a mini-batch.
 inline void multiply_transpose_by(const ConstRows& a, const ConstRows& b, Rows values) {
   if (values.size() == 0) return;
-  multiply_into({a.data(), 1, a.outerStride()}, a.rows(), narrow(b), values);
+  const Index rows = a.cols(), columns = b.cols(), width = padded<double>(rows);
+  if (rows * padded<double>(columns) <= columns * width) {
+    return multiply_into({a.data(), 1, a.outerStride()}, a.rows(), narrow(b), values);
+  }
+  double* turned = scratch<TurnedResult>(columns * width);
+  const Narrow<double> right = narrow(a);
+  const double flops = 2.0 * static_cast<double>(a.rows()) * static_cast<double>(columns * width);
+  share(width, lanes<double>, flops, [&](Index begin, Index end) {
+    multiply<double>(columns, end - begin, a.rows(), {b.data(), 1, b.outerStride()},
+                     {right.data + begin, right.row, right.panel}, turned + begin, width);
+  });
+  using Turned = Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>;
+  transpose(Turned(turned, columns, rows, Eigen::OuterStride<>(width)), values.data(),
+            values.outerStride());
 }
 
 // Calls whiten(first, end) for all rows of a triangular matrix and then unwhiten(first, last,

@@ -2,6 +2,7 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
 #include "parsimon/types.hpp"
@@ -56,9 +57,13 @@ constexpr Index padded(Index columns) {
   return (columns + lanes<Scalar> - 1) / lanes<Scalar> * lanes<Scalar>;
 }
 
-// c = sum_k a(:, k) b(k, :), or added to c. Number (r, k) of a is at a[r * a_row + k * a_column].
+// Where some rows begin.
+template <class Scalar, int rows>
+using RowPointers = std::array<const Scalar*, static_cast<std::size_t>(rows)>;
+
+// c = sum_k a(:, k) b(k, :), or added to c. Number (r, k) of a is at a[r][k * a_column].
 template <int rows, int packets, bool contiguous, class Scalar>
-void multiply_tile(Index depth, const Scalar* a, Index a_row, Index a_column, const Scalar* b,
+void multiply_tile(Index depth, const RowPointers<Scalar, rows>& a, Index a_column, const Scalar* b,
                    Index b_row, Scalar* c, Index c_row, bool accumulate) {
   using namespace Eigen::internal;
   constexpr Index width = lanes<Scalar>;
@@ -76,7 +81,7 @@ void multiply_tile(Index depth, const Scalar* a, Index a_row, Index a_column, co
       loaded[p] = ploadu<Packet<Scalar>>(b + k * b_row + p * width);
     }
     PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
-      const auto factor = pset1<Packet<Scalar>>(a[r * a_row + k * a_column]);
+      const auto factor = pset1<Packet<Scalar>>(a[r][k * a_column]);
       PARSIMON_UNROLL for (int p = 0; p < packets; ++p) {
         sums[r][p] = pmadd(factor, loaded[p], sums[r][p]);
       }
@@ -189,17 +194,36 @@ void add_rows_tile(Index count, const double* a, Index a_row, const double* x, I
   }
 }
 
-// b(k, r) = a(r, k) for as many rows and columns as there are lanes.
+// out[r] = sum_k a[r][k] x[k], each lane with a sum of its own.
+template <int rows>
+void dot_rows(Index depth, const RowPointers<double, rows>& a, const double* x, double* out) {
+  using namespace Eigen::internal;
+  Packet<double> sums[rows];
+  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) sums[r] = pset1<Packet<double>>(0.0);
+  const Index whole = depth - depth % lanes<double>;
+  for (Index k = 0; k < whole; k += lanes<double>) {
+    const auto loaded = ploadu<Packet<double>>(x + k);
+    PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+      sums[r] = pmadd(ploadu<Packet<double>>(a[r] + k), loaded, sums[r]);
+    }
+  }
+  PARSIMON_UNROLL for (int r = 0; r < rows; ++r) {
+    out[r] = predux(sums[r]);
+    for (Index k = whole; k < depth; ++k) out[r] += a[r][k] * x[k];
+  }
+}
+
+// b(j, r) = a[r][k + j] for as many rows and columns as there are lanes.
 template <class Scalar>
-void transpose_tile(const Scalar* a, Index a_row, Scalar* b, Index b_row) {
+void transpose_tile(const RowPointers<Scalar, lanes<Scalar>>& a, Index k, Scalar* b, Index b_row) {
   using namespace Eigen::internal;
   constexpr int size = static_cast<int>(lanes<Scalar>);
   PacketBlock<Packet<Scalar>, size> block;
   PARSIMON_UNROLL for (int r = 0; r < size; ++r) {
-    block.packet[r] = ploadu<Packet<Scalar>>(a + r * a_row);
+    block.packet[r] = ploadu<Packet<Scalar>>(a[r] + k);
   }
   if constexpr (size > 1) ptranspose(block);
-  PARSIMON_UNROLL for (int k = 0; k < size; ++k) pstoreu(b + k * b_row, block.packet[k]);
+  PARSIMON_UNROLL for (int j = 0; j < size; ++j) pstoreu(b + j * b_row, block.packet[j]);
 }
 
 // Calls run(integral_constant<rows>, first row) for tiles of `whole` rows, or fewer at the end,

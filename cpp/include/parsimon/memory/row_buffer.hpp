@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <vector>
 
-#include "parsimon/linalg/parallel.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
+
+// How many of the first are to stay where they are.
+inline std::size_t unmoved(const std::vector<Index>& order) {
+  std::size_t first = 0;
+  while (first < order.size() && order[first] == static_cast<Index>(first)) ++first;
+  return first;
+}
 
 // A row-major matrix whose memory only ever grows: rows come and go, or the shape changes from one
 // use to the next, and a loop in steady state does not allocate.
@@ -67,18 +73,12 @@ class RowBufferOf {
   void select(const std::vector<Index>& order) {
     const auto count = static_cast<Index>(order.size());
     const auto source = [&](Index i) { return order[static_cast<std::size_t>(i)]; };
+    const auto kept = static_cast<Index>(unmoved(order));
     if (std::is_sorted(order.begin(), order.end())) {
-      Index first = 0;
-      while (first < count && source(first) == first) ++first;
-      const double flops = linalg::copy_flops((count - first) * columns_);
-      linalg::share(columns_, linalg::kCopyGrain, flops, [&](Index begin, Index end) {
-        for (Index i = first; i < count; ++i) {
-          row(i).segment(begin, end - begin) = row(source(i)).segment(begin, end - begin);
-        }
-      });
+      for (Index i = kept; i < count; ++i) row(i) = row(source(i));
     } else {
       const Matrix old = all();
-      for (Index i = 0; i < count; ++i) row(i) = old.row(source(i));
+      for (Index i = kept; i < count; ++i) row(i) = old.row(source(i));
     }
     rows_ = count;
   }

@@ -22,7 +22,7 @@ class Candidates {
     points_.clear();
     weights_.resize(0, columns);
     views_.resize(static_cast<std::size_t>(dictionary.kernel().view_count()));
-    for (View& view : views_) view.resize(0, dictionary.features());
+    for (View& view : views_) view.reset(0, dictionary.features());
   }
 
   // weights: of the first columns; the others are zero.

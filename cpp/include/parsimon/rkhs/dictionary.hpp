@@ -24,7 +24,7 @@ class Dictionary {
         points_(features),
         views_(static_cast<std::size_t>(kernel_->view_count())) {
     kernel_->check_features(features);
-    for (View& view : views_) view.resize(0, features);
+    for (View& view : views_) view.reset(0, features);
   }
 
   const Kernel& kernel() const { return *kernel_; }
@@ -57,8 +57,11 @@ class Dictionary {
   }
 
   std::vector<View> views_of(const std::vector<Index>& points) const {
-    std::vector<View> views = views_;
-    for (View& view : views) view.select(points);
+    std::vector<View> views(views_.size());
+    for (std::size_t v = 0; v < views_.size(); ++v) {
+      views[v].reset(0, features());
+      for (const Index i : points) views[v].append(views_[v], i);
+    }
     return views;
   }
 
@@ -102,7 +105,7 @@ class Dictionary {
     old_ids_ = ids_;
     protected_.resize(order.size());
     ids_.resize(order.size());
-    for (std::size_t i = 0; i < order.size(); ++i) {
+    for (std::size_t i = unmoved(order); i < order.size(); ++i) {
       protected_[i] = old_protected_[static_cast<std::size_t>(order[i])];
       ids_[i] = old_ids_[static_cast<std::size_t>(order[i])];
     }

@@ -72,29 +72,35 @@ class GramFactor {
       return linalg::solve_with_root(root(), columns, values.data(), whitened.data(),
                                      coefficients.data(), width);
     }
-    struct Values;
-    struct Whitened;
-    struct Coefficients;
     const bool few = linalg::are_few(columns);
     const Index row = few ? linalg::padded<double>(size_) : width;
     const Index room = few ? columns * row : size_ * row;
+    struct Values;
+    struct Whitened;
+    struct Coefficients;
     double* in = scratch<Values>(room);
     double* between = scratch<Whitened>(room);
     double* out = scratch<Coefficients>(room);
-    const auto copied = [&](double* data) {
-      using Strides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
-      return Eigen::Map<RowMatrix, 0, Strides>(data, size_, columns,
-                                               few ? Strides(1, row) : Strides(row, 1));
-    };
-    std::fill(in, in + room, 0.0);
-    copied(in) = values;
+    using Copy = Eigen::Map<RowMatrix, 0, Eigen::OuterStride<>>;
     if (few) {
+      linalg::transpose_padded(values, in, row);
       linalg::solve_with_few(root(), columns, in, between, out, row);
+      const auto back = [&](double* from, Rows to) {
+        linalg::transpose(Copy(from, columns, size_, Eigen::OuterStride<>(row)), to.data(),
+                          to.outerStride());
+      };
+      back(between, whitened);
+      back(out, coefficients);
     } else {
+      const auto copy = [&](double* from) {
+        return Copy(from, size_, columns, Eigen::OuterStride<>(row));
+      };
+      std::fill(in, in + room, 0.0);
+      copy(in) = values;
       linalg::solve_with_root(root(), columns, in, between, out, row);
+      whitened = copy(between);
+      coefficients = copy(out);
     }
-    whitened = copied(between);
-    coefficients = copied(out);
   }
 
   // Appends a block of b points, given their coefficients A = K^-1 K(points, block) (size() x b)
@@ -171,15 +177,24 @@ class GramFactor {
   // nothing stays in row i. That column alone decides about all rotations. Returns what becomes of
   // it in the last row.
   double choose_rotations(Index j) {
-    double carried = storage_.row(j)[j];
+    // All of the column is fetched from afar before any of it is waited for.
+    double* column = carried_.data();
+    for (Index i = j; i < size_; ++i) column[i] = storage_.row(i)[j];
+    double carried = column[j];
     for (Index i = j; i + 1 < size_; ++i) {
-      const double next = storage_.row(i + 1)[j];
-      const double norm = std::hypot(carried, next);
+      const double next = column[i + 1];
+      const double norm = length(carried, next);
       cosines_(i) = next / norm;
       sines_(i) = carried / norm;
       carried = norm;
     }
     return carried;
+  }
+
+  static double length(double a, double b) {
+    const double square = a * a + b * b;
+    constexpr double smallest = 1e-280, largest = 1e280;
+    return square > smallest && square < largest ? std::sqrt(square) : std::hypot(a, b);
   }
 
   // Where a part of the columns begins, if all are to have as many numbers from row j on.
@@ -262,7 +277,12 @@ class GramFactor {
     ZeroedSquare grown(capacity);
     Vector diagonal(capacity), carried(capacity), cosines(capacity), sines(capacity);
     Eigen::Array<bool, Eigen::Dynamic, 1> stale(capacity);
-    for (Index i = 0; i < size_; ++i) std::copy_n(storage_.row(i), i + 1, grown.row(i));
+    linalg::share(size_, linalg::kCopyGrain, linalg::copy_flops(size_ * size_ / 2),
+                  [&](Index begin, Index end) {
+                    for (Index i = begin; i < end; ++i) {
+                      std::copy_n(storage_.row(i), i + 1, grown.row(i));
+                    }
+                  });
     diagonal.head(size_) = inverse_diagonal_.head(size_);
     storage_.swap(grown);
     inverse_diagonal_.swap(diagonal);

@@ -29,14 +29,15 @@ namespace parsimon {
 class Komp {
  public:
   // weights: a row for each point of the basis, then for each newcomer; the survivors' on return.
-  // Removed points leave the basis and the newcomers. Returns the squared error spent in all.
-  double run(GramFactor& basis, Newcomers& newcomers, RowBuffer& weights,
-             const std::vector<bool>& is_protected, Index scored, double squared_budget,
-             double squared_error, Index most_points = std::numeric_limits<Index>::max()) {
+  // Removed points leave the basis and the newcomers, but never the first `protected_points`.
+  // Returns the squared error spent in all.
+  double run(GramFactor& basis, Newcomers& newcomers, RowBuffer& weights, Index protected_points,
+             Index scored, double squared_budget, double squared_error,
+             Index most_points = std::numeric_limits<Index>::max()) {
     basis_ = &basis;
     newcomers_ = &newcomers;
     scored_ = scored;
-    start(weights, is_protected);
+    start(weights, protected_points);
     Candidate next = cheapest(score_basis());
     while (next.position >= 0) {
       const bool too_many = known() + count() > most_points;
@@ -79,7 +80,7 @@ class Komp {
   Index known() const { return basis_->size(); }
   Index count() const { return newcomers_->factor().size(); }
 
-  void start(const RowBuffer& weights, const std::vector<bool>& is_protected) {
+  void start(const RowBuffer& weights, Index protected_points) {
     const Index width = linalg::padded<double>(known());
     first_newcomer_ = known();
     removed_.clear();
@@ -95,17 +96,17 @@ class Komp {
     ensure_size(whitened_, count());
     kept_.resize(1, weights.columns());
 
-    linalg::transpose(weights.all().topRows(known()), weights_, width);
-    linalg::transpose(newcomers_->coefficients().all(), coefficients_, width);
+    auto planes = weights_.resize(weights.columns(), width);
+    linalg::transpose_padded(weights.all().topRows(known()), planes.data(), width);
+    auto coefficients = coefficients_.resize(count(), width);
+    linalg::transpose_padded(newcomers_->coefficients().all(), coefficients.data(), width);
     newcomer_weights_.resize(count(), weights.columns()) = weights.all().bottomRows(count());
 
     // Whatever is in the columns of the padding, it is never chosen.
     inverse_diagonal_.head(width).setOnes();
     barrier_.head(width).setConstant(std::numeric_limits<double>::infinity());
     inverse_diagonal_.head(known()) = basis_->inverse_diagonal();
-    for (Index i = 0; i < known(); ++i) {
-      if (!is_protected[static_cast<std::size_t>(i)]) barrier_(i) = 0;
-    }
+    barrier_.segment(protected_points, known() - protected_points).setZero();
     if (count() == 0 || known() == 0) return;
     auto whitened = product_.resize(count(), width);
     linalg::multiply(newcomers_->factor().root(), coefficients_.all(), whitened);
@@ -114,13 +115,11 @@ class Komp {
 
   // Rows of weights again, for the points that are left.
   void finish(RowBuffer& weights) {
-    weights.resize(known() + count(), weights.columns());
-    auto all = weights.all();
-    for (Index c = 0; c < all.cols(); ++c) {
-      const double* plane = weights_.row(c).data();
-      for (Index i = 0; i < known(); ++i) all(i, c) = plane[i];
+    if (!removed_.empty()) {
+      auto all = weights.resize(known() + count());
+      linalg::transpose(weights_.all().leftCols(known()), all.data(), all.cols());
+      all.bottomRows(count()) = newcomer_weights_.all();
     }
-    all.bottomRows(count()) = newcomer_weights_.all();
     for (Index k = 0; k < count(); ++k) {
       const Index newcomer = alive_[static_cast<std::size_t>(k)];
       positions_.push_back(first_newcomer_ + newcomer);
@@ -313,8 +312,12 @@ class Komp {
       std::copy(row + j + 1, row + size, row + j);
       row[size - 1] = padding;
     };
-    for (Index c = 0; c < weights_.rows(); ++c) shift(weights_.row(c).data(), 0);
-    for (Index k = 0; k < coefficients_.rows(); ++k) shift(coefficients_.row(k).data(), 0);
+    const Index outputs = weights_.rows(), rows = outputs + coefficients_.rows();
+    linalg::share(rows, 1, linalg::copy_flops(rows * (size - j)), [&](Index begin, Index end) {
+      for (Index r = begin; r < end; ++r) {
+        shift(r < outputs ? weights_.row(r).data() : coefficients_.row(r - outputs).data(), 0);
+      }
+    });
     shift(column.data(), 0);
     shift(inverse_diagonal_.data(), 1);
     shift(barrier_.data(), std::numeric_limits<double>::infinity());

@@ -288,17 +288,12 @@ class SparseFunction {
       report_.removed.push_back(candidate(independent + z).id);
     }
 
-    ensure_capacity(is_protected_, static_cast<std::size_t>(known + independent));
-    is_protected_.assign(static_cast<std::size_t>(known + independent), false);
-    auto joint = joint_weights_.resize(known + independent, weights_.columns());
-    joint.topRows(known) = weights_.all().topRows(known);
-    for (Index i = 0; i < known; ++i) {
-      is_protected_[static_cast<std::size_t>(i)] = dictionary_.is_protected(i);
-    }
+    set_aside_outside(known);
+    weights_.resize(known + independent);
     for (Index i = 0; i < independent; ++i) {
-      joint.row(known + i) = candidates_.weights().row(newcomers_.order(i));
+      weights_.row(known + i) = candidates_.weights().row(newcomers_.order(i));
     }
-    squared_error = komp_.run(factor_, newcomers_, joint_weights_, is_protected_, scored_,
+    squared_error = komp_.run(factor_, newcomers_, weights_, protected_basis(), scored_,
                               squared_budget, squared_error, limit.points);
     for (const Index position : komp_.removed()) {
       report_.removed.push_back(position < known ? dictionary_.id(position)
@@ -307,6 +302,24 @@ class SparseFunction {
     adopt(known, samples, sample_views);
     report_.error = std::sqrt(squared_error);
     report_.model_order = model_order();
+  }
+
+  // Protected points outside the basis take no part in the election.
+  void set_aside_outside(Index known) {
+    outside_.clear();
+    outside_weights_.resize(0, weights_.columns());
+    for (Index i = known; i < model_order(); ++i) {
+      if (!dictionary_.is_protected(i)) continue;
+      outside_.push_back(i);
+      outside_weights_.append(weights_.row(i));
+    }
+  }
+
+  // How many points of the basis are protected: the first ones.
+  Index protected_basis() const {
+    Index count = 0;
+    while (count < basis_size() && dictionary_.is_protected(count)) ++count;
+    return count;
   }
 
   // A dependent point that the budget is too small to fold may still be an exact copy of another
@@ -356,10 +369,6 @@ class SparseFunction {
         dictionary_.append(samples.row(point.index), sample_views, point.index, false, point.id);
       }
     };
-    outside_.clear();
-    for (Index i = known; i < model_order(); ++i) {
-      if (dictionary_.is_protected(i)) outside_.push_back(i);
-    }
     for (const Index position : komp_.survivors()) {
       if (position < known) {
         order_.push_back(position);
@@ -367,14 +376,12 @@ class SparseFunction {
         place(candidate(position - known));
       }
     }
-    for (const Index i : outside_) {
-      order_.push_back(i);
-      joint_weights_.append(weights_.row(i));
-    }
+    order_.insert(order_.end(), outside_.begin(), outside_.end());
+    for (Index i = 0; i < outside_weights_.rows(); ++i) weights_.append(outside_weights_.row(i));
     for (const Index z : newcomers_.unfolded()) {
       const Index i = newcomers_.independent() + z;
       place(candidate(i));
-      joint_weights_.append(candidates_.weights().row(newcomers_.order(i)));
+      weights_.append(candidates_.weights().row(newcomers_.order(i)));
     }
     const std::vector<Index>& removed = komp_.removed();
     const auto changed = std::count_if(removed.begin(), removed.end(),
@@ -383,7 +390,6 @@ class SparseFunction {
     if (changed > 0) dependents_.invalidate();
     changes_ += changed;
     dictionary_.select(order_);
-    std::swap(weights_, joint_weights_);
   }
 
   void join_factor() {
@@ -451,11 +457,18 @@ class SparseFunction {
     return is_probe_due() && probe((probes_ + 1) * 7919 % basis_size()) > kDrift;
   }
 
+  bool starts_with_protected(Index size) const {
+    for (Index i = 1; i < size; ++i) {
+      if (dictionary_.is_protected(i) && !dictionary_.is_protected(i - 1)) return false;
+    }
+    return true;
+  }
+
   // Whether a factor that was read back is that of the first points.
   bool belongs_to_basis(const FactorState& state) const {
     const Index size = state.root.rows();
     if (size == 0) return true;
-    if (size > model_order()) return false;
+    if (size > model_order() || !starts_with_protected(size)) return false;
     std::vector<Index> basis(static_cast<std::size_t>(size));
     std::iota(basis.begin(), basis.end(), Index{0});
     const std::vector<View> views = dictionary_.views_of(basis);
@@ -473,11 +486,10 @@ class SparseFunction {
 
   Dependents dependents_;
   Candidates candidates_;
-  RowBuffer joint_weights_;
+  RowBuffer outside_weights_;
   Newcomers newcomers_;
   Komp komp_;
   CompressionReport report_;
-  std::vector<bool> is_protected_;
   std::vector<Index> order_;
   std::vector<Index> outside_;
   std::vector<View> probe_views_;
