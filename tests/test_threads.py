@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -112,18 +114,42 @@ def test_an_omp_num_threads_that_says_nothing(value: str) -> None:
     assert found == processors if processors else found >= 1
 
 
-def test_workers_of_joblib_do_not_use_more_threads_than_there_are() -> None:
-    # loky gives each of n workers its share of the processors.
-    code = (
-        "import joblib, parsimon; from parsimon import get_num_threads; "
-        "print(*joblib.Parallel(n_jobs=2)(joblib.delayed(get_num_threads)() for _ in range(4)))"
-    )
+def threads_of_workers(tmp_path: Path, program: str) -> list[int]:
+    """Return what a program prints that nobody has told how many threads to use."""
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(program))
     environment = {name: value for name, value in os.environ.items() if "NUM_THREADS" not in name}
     out = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
-    ).stdout.split()
+        [sys.executable, path], check=True, capture_output=True, text=True, env=environment
+    ).stdout
+    return [int(threads) for threads in out.split()]
+
+
+def test_workers_of_joblib_do_not_use_more_threads_than_there_are(tmp_path: Path) -> None:
+    program = """
+        import joblib
+        from parsimon import get_num_threads
+
+        calls = (joblib.delayed(get_num_threads)() for _ in range(4))
+        print(*joblib.Parallel(n_jobs=2)(calls))
+    """
+    # loky gives each of n workers its share of the processors.
     share = max(1, joblib.cpu_count() // 2)
-    assert [int(threads) for threads in out] == [share] * 4
+    assert threads_of_workers(tmp_path, program) == [share] * 4
+
+
+def test_workers_of_dask_do_not_use_more_threads_than_there_are(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    program = """
+        from distributed import Client, LocalCluster
+        from parsimon import get_num_threads
+
+        if __name__ == "__main__":
+            workers = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+            with workers as cluster, Client(cluster) as client:
+                print(*client.run(get_num_threads).values())
+    """
+    assert threads_of_workers(tmp_path, program) == [1, 1]
 
 
 def test_threads_of_python_that_train_at_once(data: tuple[np.ndarray, np.ndarray]) -> None:
