@@ -24,7 +24,7 @@ from bench import machine, report
 from bench.cli import MissingDataError, positive_int
 from bench.speed import Run, blocks, ratios, train
 from bench.tasks import Task, mnist, multidist
-from parsimon import POLKClassifier, kernels
+from parsimon import POLKClassifier, _core, kernels
 
 Array = np.ndarray[Any, Any]
 
@@ -269,8 +269,9 @@ def two_threads(repeat: int) -> Iterator[Result]:
 def speed_up(name: str, repeat: int, work: Callable[[int], tuple[float, Array]]) -> Result:
     """Compare the seconds, and what else it returns, of work by one and by two threads."""
     seconds: dict[int, list[float]] = {1: [], 2: []}
-    outcome = {}
+    outcome, meetings = {}, []
     for _ in range(repeat):
+        meetings.append(1e9 * _core.meeting_seconds(2))
         for jobs, times in seconds.items():
             elapsed, outcome[jobs] = work(jobs)
             times.append(elapsed)
@@ -280,7 +281,8 @@ def speed_up(name: str, repeat: int, work: Callable[[int], tuple[float, Array]])
         f"{name}, time with one thread over that with two",
         one / two if same else 0.0,
         1.7,
-        f"{one:.2f} and {two:.2f} s, {'the same bits' if same else 'OTHER BITS'}",
+        f"{one:.2f} and {two:.2f} s, {'the same bits' if same else 'OTHER BITS'}; "
+        f"to meet took the threads {min(meetings):.0f} to {max(meetings):.0f} ns",
     )
 
 

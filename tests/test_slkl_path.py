@@ -40,10 +40,21 @@ def test_path_of_given_values_on_training_data():
     assert (np.diff(path.error) < 0).all()
 
 
+def test_path_of_one_value_with_a_model_of_ones_own():
+    class Own(SLKLRegressor):
+        __init__ = SLKLRegressor.__init__
+
+    path = sparsity_path(X, Y, sparsities=0.1, estimator=Own(**GIVEN))
+    assert_array_equal(path.sparsity, [0.1])
+    assert isinstance(path.estimator, Own)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"sparsities": [0.1, 0.0]}, "positive"),
+        ({"sparsities": -0.1}, "positive"),
+        ({"sparsities": "tiny"}, "tiny"),
         ({"sparsities": [0.1, np.nan]}, "NaN"),
         ({"sparsities": []}, "minimum of 1"),
         ({"n_sparsities": 0}, "n_sparsities"),

@@ -73,9 +73,9 @@ def sparsity_path(
         The samples.
     y : array-like of shape (n_samples,)
         Their targets.
-    sparsities : array-like, optional
-        The values, positive. By default, `n_sparsities` on a logarithmic scale from the smallest
-        that uses no column at all down to `span` times it.
+    sparsities : array-like or float, optional
+        The values, positive; one number is a path of one. By default, `n_sparsities` on a
+        logarithmic scale from the smallest that uses no column at all down to `span` times it.
     n_sparsities : int, default=30
         How many values to choose.
     span : float, default=1e-6
@@ -145,7 +145,7 @@ class _Path:
         start = np.zeros((len(self._problem.columns), 1))
         best, rows, late = None, [], 0
         for value in values:
-            model = SLKLRegressor(**{**self._model.get_params(), "sparsity": float(value)})
+            model = clone(self._model).set_params(sparsity=float(value))
             model.n_features_in_ = self._X.shape[1]
             (solution,) = model._solve(self._problem, start, {"_single_": True})
             late += not solution.converged
@@ -167,8 +167,9 @@ class _Path:
 
     def _sparsities(self, given: ArrayLike | None, count: int, span: float) -> Array:
         if given is not None:
+            several: Any = given if np.ndim(given) else [given]
             values = np.asarray(
-                check_array(given, ensure_2d=False, dtype=np.float64, input_name="sparsities")
+                check_array(several, ensure_2d=False, dtype=np.float64, input_name="sparsities")
             )
             if values.ndim != 1 or not (values > 0).all():
                 raise ValueError(f"sparsities must be positive numbers; got {given!r}.")
