@@ -13,6 +13,7 @@
 #include "parsimon/rkhs/dictionary.hpp"
 #include "parsimon/rkhs/expansion.hpp"
 #include "parsimon/rkhs/factor_state.hpp"
+#include "parsimon/rkhs/fresh_factor.hpp"
 #include "parsimon/rkhs/gram_factor.hpp"
 #include "parsimon/rkhs/komp.hpp"
 #include "parsimon/rkhs/newcomers.hpp"
@@ -173,22 +174,11 @@ class SparseFunction {
 
   // Builds the factor anew from the kernel, protected points first. Repairs any drift.
   void refactor() {
-    GramFactor factor;
-    std::vector<Index> order, outside;
-    for (const bool is_protected : {true, false}) {
-      std::vector<Index> members;
-      for (Index i = 0; i < model_order(); ++i) {
-        if (dictionary_.is_protected(i) != is_protected) continue;
-        members.push_back(i);
-        if (members.size() == kRefactorBlock) refactor_block(members, factor, order, outside);
-      }
-      refactor_block(members, factor, order, outside);
-    }
-    order.insert(order.end(), outside.begin(), outside.end());
+    FreshFactor fresh(dictionary_);
     // The kernel may throw above; from here on nothing does.
-    std::swap(factor_, factor);
-    dictionary_.select(order);
-    weights_.select(order);
+    std::swap(factor_, fresh.factor);
+    dictionary_.select(fresh.order);
+    weights_.select(fresh.order);
     dependents_.invalidate();
     changes_ = 0;
   }
@@ -222,7 +212,6 @@ class SparseFunction {
   }
 
  private:
-  static constexpr std::size_t kRefactorBlock = 128;
   // Relative to the function's size, which budgets can be told from rounding.
   static constexpr double kResolution = 1e-7;
   // Residual of the factor above which it is built anew.
@@ -424,27 +413,6 @@ class SparseFunction {
     }
     report_.model_order = model_order();
     return report_;
-  }
-
-  // Appends the independent ones of `members` (indices into the dictionary) to the factor and to
-  // `order`, the others to `outside`.
-  void refactor_block(std::vector<Index>& members, GramFactor& factor, std::vector<Index>& order,
-                      std::vector<Index>& outside) {
-    if (members.empty()) return;
-    const std::vector<View> basis = dictionary_.views_of(order);
-    const std::vector<View> block = dictionary_.views_of(members);
-    const auto count = static_cast<Index>(members.size());
-    auto cross = candidates_.cross().resize(factor.size(), count);
-    auto gram = candidates_.gram().resize(count, count);
-    if (factor.size() > 0) dictionary_.kernel().block(basis.data(), block.data(), cross);
-    dictionary_.kernel().block(block.data(), block.data(), gram);
-    newcomers_.factorise(factor, cross, gram, {}, dictionary_.kernel().resolution());
-    for (Index i = 0; i < count; ++i) {
-      const Index member = members[static_cast<std::size_t>(newcomers_.order(i))];
-      (i < newcomers_.independent() ? order : outside).push_back(member);
-    }
-    factor.append(newcomers_.coefficients().all(), newcomers_.factor());
-    members.clear();
   }
 
   // Every so many changes the factor is measured along one direction, at the cost of one change.
