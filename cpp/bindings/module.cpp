@@ -1,6 +1,6 @@
 #include "bindings.hpp"
 
-PYBIND11_MODULE(PARSIMON_MODULE_NAME, module) {
+PYBIND11_MODULE(_engine, module) {
   using namespace parsimon::bindings;
   register_build_info(module);
   register_errors(module);

@@ -1,6 +1,7 @@
 #include <Eigen/Core>
 #include <chrono>
 #include <limits>
+#include <parsimon/linalg/loops.hpp>
 #include <parsimon/linalg/parallel.hpp>
 #include <parsimon/version.hpp>
 #include <string>
@@ -33,7 +34,7 @@ void register_build_info(py::module_& module) {
   module.def("build_info", [] {
     py::dict info;
     info["version"] = PARSIMON_VERSION;
-    info["simd"] = PARSIMON_SIMD_LEVEL;
+    info["simd"] = linalg::loops().name;
     info["compiler"] = PARSIMON_COMPILER;
     info["cxx_standard"] = EIGEN_COMP_CXXVER;
     info["eigen"] = std::to_string(EIGEN_WORLD_VERSION) + "." +
@@ -41,6 +42,10 @@ void register_build_info(py::module_& module) {
     info["build_type"] = PARSIMON_BUILD_TYPE;
     return info;
   });
+  module.def(
+      "use_loops",
+      [](const py::capsule& loops) { linalg::use_loops(*loops.get_pointer<linalg::Loops>()); },
+      py::arg("loops"), "What a module _simd_<level> offers; before anything is computed.");
   module.def("set_num_threads", &set_num_threads, py::arg("threads"));
   module.def("get_num_threads", &get_num_threads);
   module.def("available_processors", &parsimon::detail::available_processors);

@@ -52,7 +52,7 @@ class Follower {
     }
     RowMatrix cross = pool_.between(members_, block), gram = pool_.between(block, block);
     newcomers_.factorise(factor_, cross, gram);
-    factor_.append(newcomers_.coefficients().all(), newcomers_.factor());
+    factor_.append(newcomers_.coefficient_rows(), newcomers_.factor());
     for (Index i = 0; i < static_cast<Index>(block.size()); ++i) {
       const Index point = block[static_cast<std::size_t>(newcomers_.order(i))];
       (i < newcomers_.independent() ? members_ : absent_).push_back(point);

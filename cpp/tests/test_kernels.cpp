@@ -87,7 +87,7 @@ TEST(a_value_does_not_depend_on_its_place) {
   const auto together = views_of(gaussian, x, x.row(0));
   for (Index i = 0; i < x.rows(); ++i) {
     const auto alone = views_of(gaussian, x.row(i), x.row(0));
-    CHECK(alone[0].squared_norms()(0) == together[0].squared_norms()(i));
+    CHECK(alone[0].squared_norms()[0] == together[0].squared_norms()[i]);
   }
 }
 

@@ -106,7 +106,7 @@ TEST(coefficients_schur_complement_and_factor_of_independent_points) {
         for (Index k = 0; k < known; ++k) {
           column[static_cast<std::size_t>(i)] += inverse(i, k) * cross(k, j);
         }
-        CHECK_NEAR(scene.newcomers.coefficients().all()(i, j),
+        CHECK_NEAR(scene.newcomers.coefficients()[static_cast<std::size_t>(j)][i],
                    static_cast<double>(column[static_cast<std::size_t>(i)]), 1e-12);
       }
       for (Index i = 0; i < count; ++i) {
@@ -114,7 +114,7 @@ TEST(coefficients_schur_complement_and_factor_of_independent_points) {
         for (Index k = 0; k < known; ++k)
           value -= cross(k, i) * column[static_cast<std::size_t>(k)];
         schur(i, j) = static_cast<double>(value);
-        CHECK_NEAR(scene.newcomers.schur().all()(i, j), schur(i, j), 1e-12);
+        CHECK_NEAR(scene.newcomers.schur(i, j), schur(i, j), 1e-12);
       }
     }
     CHECK(reference::defect(scene.newcomers.factor().root(), schur) < 1e-11);

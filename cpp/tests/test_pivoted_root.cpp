@@ -74,7 +74,7 @@ void check_promises(const RowMatrix& gram, const PivotedRoot& split) {
 PivotedRoot split_of(const RowMatrix& gram) {
   PivotedRoot split;
   const Vector self = gram.diagonal();
-  split.run(gram, self, kTolerance);
+  split.run(gram, self.data(), kTolerance, {});
   return split;
 }
 
@@ -139,7 +139,7 @@ TEST(the_largest_relative_pivot_comes_first) {
   Vector self(3);
   self << 1, 1e-6, 1;
   PivotedRoot split;
-  split.run(schur, self, kTolerance);
+  split.run(schur, self.data(), kTolerance, {});
   CHECK(split.order(0) == 1 && split.order(1) == 2 && split.order(2) == 0);
 }
 
@@ -150,7 +150,7 @@ TEST(points_without_norm_and_noise_below_zero_are_dependent) {
   Vector self(3);
   self << 0, 1, 1;
   PivotedRoot split;
-  split.run(schur, self, kTolerance);
+  split.run(schur, self.data(), kTolerance, {});
   CHECK(split.rank() == 1 && split.order(0) == 1);
   CHECK(split.root_factor()(0, 0) == 0.5);
   CHECK(split.remainder().allFinite());
@@ -158,13 +158,13 @@ TEST(points_without_norm_and_noise_below_zero_are_dependent) {
 
 TEST(an_empty_block_and_a_smaller_one_after_a_larger_one) {
   PivotedRoot split;
-  split.run(RowMatrix(0, 0), Vector(0), kTolerance);
+  split.run(RowMatrix(0, 0), nullptr, kTolerance, {});
   CHECK(split.rank() == 0 && split.remainder().size() == 0);
   Random random(5);
   for (const Index size : {30, 4, 0, 11}) {
     const RowMatrix gram = gram_of_rank(size, 5, 1, random);
     const Vector self = gram.diagonal();
-    split.run(gram, self, kTolerance);
+    split.run(gram, self.data(), kTolerance, {});
     CHECK(split.rank() == std::min<Index>(size, 5));
     check_promises(gram, split);
   }

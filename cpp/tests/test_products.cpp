@@ -94,7 +94,7 @@ TEST(rows_may_lie_in_any_order) {
     linalg::multiply_into({b.data(), depth}, depth, narrow(placed, rows), across);
     CHECK(across == expected.transpose());
     RowMatrix single(1, rows);
-    linalg::multiply_row(b.row(4).data(), depth, placed, single);
+    linalg::multiply_vector(placed, rows, depth, b.row(4).data(), single.data());
     CHECK(is_product(b.row(4).cast<long double>(), a.transpose().cast<long double>(), single));
   }
 }

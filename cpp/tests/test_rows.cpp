@@ -42,8 +42,8 @@ TEST(rows_that_stay_where_they_are_follow_like_rows_that_move) {
   RowBuffer moved(5);
   for (int step = 0; step < 2000; ++step) {
     const RowMatrix row = random.normal_points(1, 5);
-    placed.append(row.row(0));
-    moved.append(row.row(0));
+    placed.append(row.data());
+    moved.append(row.data());
     if (step % 7 == 3) {
       const Index i = random.integer(0, moved.rows() - 1);
       placed.replace_by_last(i);
@@ -62,12 +62,12 @@ TEST(rows_that_stay_where_they_are_follow_like_rows_that_move) {
 TEST(rows_that_start_again_are_in_order) {
   Random random(2);
   PlacedRows rows(3);
-  for (int i = 0; i < 6; ++i) rows.append(random.normal_points(1, 3).row(0));
+  for (int i = 0; i < 6; ++i) rows.append(random.normal_points(1, 3).data());
   rows.select({4, 0, 2});
   const RowMatrix fresh = random.normal_points(5, 7);
   rows.reset(5, 7);
   for (Index i = 0; i < 5; ++i) rows.row(i) = fresh.row(i);
-  rows.append(fresh.row(1));
+  rows.append(fresh.row(1).data());
   CHECK(rows.rows() == 6 && rows.columns() == 7);
   CHECK(rows.in_order().topRows(5) == fresh && rows.row(5) == fresh.row(1));
 }

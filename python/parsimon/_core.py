@@ -1,4 +1,4 @@
-"""Load the compiled core that suits this processor best, and pass on its names.
+"""The compiled core, with the innermost loops for the best instruction set of the processor.
 
 ``PARSIMON_SIMD=baseline`` (or ``avx2``, ``avx512``) overrides the choice.
 """
@@ -7,12 +7,12 @@ import importlib
 import importlib.util
 import os
 
-from . import _cpu
+from . import _cpu, _engine
 
 available_levels = [
     level
     for level in _cpu.supported_levels()
-    if importlib.util.find_spec(f"{__package__}._core_{level}") is not None
+    if importlib.util.find_spec(f"{__package__}._simd_{level}") is not None
 ]
 
 
@@ -28,11 +28,10 @@ def _choose() -> str:
     return wanted
 
 
-_module = importlib.import_module(f"{__package__}._core_{_choose()}")
+_engine.use_loops(importlib.import_module(f"{__package__}._simd_{_choose()}").loops)
 
-for _name, _value in vars(_module).items():
+for _name, _value in vars(_engine).items():
     if not _name.startswith("_"):
         if isinstance(_value, type):
-            # A pickle must not name the instruction set of the machine that wrote it.
             _value.__module__ = __name__
         globals()[_name] = _value

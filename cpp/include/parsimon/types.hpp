@@ -1,6 +1,7 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -39,6 +40,13 @@ inline void require(bool condition, const char* message) {
 
 inline void require(bool condition, const std::string& message) {
   if (!condition) throw Error(message);
+}
+
+inline bool all_finite(const double* numbers, Index count) {
+  constexpr double largest = std::numeric_limits<double>::max();
+  bool finite = true;
+  for (Index i = 0; i < count; ++i) finite &= numbers[i] <= largest && numbers[i] >= -largest;
+  return finite;
 }
 
 }  // namespace parsimon

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
-#include <utility>
 
-#include "parsimon/algorithm/rows_times_vector.hpp"
+#include "parsimon/linalg/loops.hpp"
+#include "parsimon/memory/row_buffer.hpp"
+#include "parsimon/memory/zeroed_square.hpp"
 #include "parsimon/text.hpp"
 #include "parsimon/types.hpp"
 
@@ -18,22 +18,29 @@ namespace parsimon {
 // update reads and writes half a matrix once (Carlson's square-root filter).
 class InverseOuterSum {
  public:
-  InverseOuterSum(Index size, double delta) {
+  InverseOuterSum(Index size, double delta) : InverseOuterSum(size) {
     require(std::isfinite(delta) && delta > 0,
             "The damping is " + format_number(delta) + ": give a positive, finite number.");
-    root_ = RowMatrix::Identity(size, size) / std::sqrt(delta);
+    for (Index i = 0; i < size; ++i) root_.row(i)[i] = 1 / std::sqrt(delta);
   }
 
   // What root() was.
-  explicit InverseOuterSum(RowMatrix root) : root_(std::move(root)) {
-    require(root_.rows() == root_.cols() && root_.allFinite() && root_.isLowerTriangular(0) &&
-                (root_.diagonal().array() >= 0).all(),
+  explicit InverseOuterSum(const ConstRows& root) : InverseOuterSum(root.rows()) {
+    bool fits = root.rows() == root.cols();
+    for (Index i = 0; i < root.rows() && fits; ++i) {
+      const double* row = root.data() + i * root.outerStride();
+      const bool is_lower =
+          std::all_of(row + i + 1, row + root.cols(), [](double x) { return x == 0; });
+      fits = all_finite(row, i + 1) && row[i] >= 0 && is_lower;
+      std::copy_n(row, i + 1, root_.row(i));
+    }
+    require(fits,
             "The inverse of a quasi-Newton model must have a root that is finite and lower "
             "triangular.");
   }
 
-  Index size() const { return root_.rows(); }
-  const RowMatrix& root() const { return root_; }
+  Index size() const { return size_; }
+  auto root() const { return root_.all().topLeftCorner(size_, size_); }
 
   // A <- A + g g';  product = A^-1 g with the new A. Throws, and changes nothing, if that is beyond
   // the range of numbers.
@@ -41,75 +48,44 @@ class InverseOuterSum {
   // With T the old root and v = T g: row by row, with product = T' v and growth = 1 + v'v so far,
   // T(j, :) <- sqrt(growth before / after) T(j, :) - v_j / sqrt(before * after) product before.
   void add(const Eigen::Ref<const Vector>& g, Vector& product) {
-    const Index n = size();
-    image_.resize(n);
-    for (Index start = 0; start < n; start += kBlock) {
-      const Index rows = std::min(kBlock, n - start);
-      rows_times_vector(root_.block(start, 0, rows, start + rows), g, image_.segment(start, rows));
+    const Index n = size(), stride = root_.size();
+    for (Vector* row : {&image_, &shrink_, &pull_, &product_}) ensure_size(*row, stride);
+    constexpr Index together = 8;
+    for (Index j = 0; j < n; j += together) {
+      const Index rows = std::min(together, n - j);
+      linalg::loops().multiply_vector(j + rows, {root_.row(j), stride}, 0, rows, g.data(),
+                                      image_.data() + j);
     }
-    growth_.resize(n + 1);
-    growth_(0) = 1;
-    for (Index j = 0; j < n; ++j) growth_(j + 1) = growth_(j) + image_(j) * image_(j);
-    if (!std::isfinite(growth_(n))) {
+    double growth = 1;
+    for (Index j = 0; j < n; ++j) {
+      const double before = growth;
+      growth += image_(j) * image_(j);
+      shrink_(j) = std::sqrt(before / growth);
+      pull_(j) = image_(j) / before * shrink_(j);
+    }
+    if (!std::isfinite(growth)) {
       throw DivergenceError(
           "The inverse of a quasi-Newton model has left the range of finite numbers; choose a "
-          "larger "
-          "damping or scale the features.");
+          "larger damping or scale the features.");
     }
-    shrink_ = (growth_.head(n) / growth_.tail(n)).sqrt();
-    pull_ = image_.array() / growth_.head(n) * shrink_;
-
-    product.setZero(n);
-    Index j = 0;
-    for (; j + kTogether <= n; j += kTogether) update_rows<kTogether>(j, product);
-    for (; j < n; ++j) update_rows<1>(j, product);
-    product /= growth_(n);
+    std::fill_n(product_.data(), stride, 0.0);
+    linalg::loops().update_rows(n > 0 ? root_.row(0) : nullptr, stride, 0, n, image_.data(),
+                                shrink_.data(), pull_.data(), product_.data());
+    product.resize(n);
+    for (Index j = 0; j < n; ++j) product(j) = product_(j) / growth;
   }
 
  private:
-  static constexpr Index kBlock = 16;
-  static constexpr int kTogether = 4;  // rows that are updated in one pass over the product
-  static constexpr int kChunk = 8;     // numbers at a time
+  // Rows are whole vectors, whatever their length.
+  explicit InverseOuterSum(Index size) : size_(size), root_((size + 7) / 8 * 8) {}
 
-  template <int count>
-  void update_rows(Index first, Vector& product) {
-    double v[count], shrink[count], pull[count];
-    for (int r = 0; r < count; ++r) {
-      v[r] = image_(first + r);
-      shrink[r] = shrink_(first + r);
-      pull[r] = pull_(first + r);
-    }
-    double* const rows = root_.row(first).data();
-    double* const sums = product.data();
-    const Index stride = size();
-    // Beyond its diagonal a row stays zero, and so does what it adds to the product.
-    const Index end = first + count;
-    const auto update = [&](Index start, auto width) {
-      using Chunk = Eigen::Array<double, decltype(width)::value, 1>;
-      Eigen::Map<Chunk> sum(sums + start);
-      Chunk so_far = sum;
-      for (int r = 0; r < count; ++r) {
-        Eigen::Map<Chunk> entries(rows + r * stride + start);
-        const Chunk old = entries;
-        entries = shrink[r] * old - pull[r] * so_far;
-        so_far += v[r] * old;
-      }
-      sum = so_far;
-    };
-    Index i = 0;
-    for (; i + kChunk <= end; i += kChunk) update(i, std::integral_constant<int, kChunk>());
-    for (; i + kChunk / 2 <= end; i += kChunk / 2) {
-      update(i, std::integral_constant<int, kChunk / 2>());
-    }
-    for (; i < end; ++i) update(i, std::integral_constant<int, 1>());
-  }
+  Index size_;
+  ZeroedSquare root_;
 
-  RowMatrix root_;
-
-  Vector image_;           // v
-  Eigen::ArrayXd growth_;  // before each row, and after the last
-  Eigen::ArrayXd shrink_;
-  Eigen::ArrayXd pull_;
+  Vector image_;  // v
+  Vector shrink_;
+  Vector pull_;
+  Vector product_;
 };
 
 }  // namespace parsimon

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -8,6 +9,21 @@
 #include "parsimon/kernel/kernel.hpp"
 
 namespace parsimon {
+
+namespace detail {
+
+// gradient.row(j) += sum_i weights(i, j) a_i
+inline void add_sums_of_points(const View& a, const ConstRows& weights, Rows gradient) {
+  for (Index i = 0; i < a.rows(); ++i) {
+    const double* point = a.point(i);
+    for (Index j = 0; j < weights.cols(); ++j) {
+      double* sum = row_of(gradient, j);
+      for (Index f = 0; f < a.features(); ++f) sum[f] += weights(i, j) * point[f];
+    }
+  }
+}
+
+}  // namespace detail
 
 // A kernel of <sqrt(gamma) x, sqrt(gamma) y>. Its view holds sqrt(gamma) x; the origin is ignored,
 // because these kernels depend on where 0 is.
@@ -19,7 +35,11 @@ class DotProduct : public Kernel {
 
   void make_views(const ConstRows& points, const RowVector&, View* views) const override {
     views->reset(points.rows(), points.cols());
-    for (Index i = 0; i < points.rows(); ++i) views->point(i) = root_gamma_ * points.row(i);
+    for (Index i = 0; i < points.rows(); ++i) {
+      const double* from = points.data() + i * points.outerStride();
+      double* to = views->point(i);
+      for (Index f = 0; f < points.cols(); ++f) to[f] = root_gamma_ * from[f];
+    }
     detail::set_squared_norms(*views);
   }
 
@@ -42,12 +62,12 @@ class Linear final : public DotProduct {
   }
 
   void diagonal(const View* a, Eigen::Ref<Vector> values) const override {
-    values = a->squared_norms();
+    std::copy_n(a->squared_norms(), values.size(), values.data());
   }
 
   void add_gradient(const View* a, const View*, const ConstRows& weights,
                     Rows gradient) const override {
-    gradient.noalias() += weights.transpose() * a->points();
+    detail::add_sums_of_points(*a, weights, gradient);
   }
 
   std::string describe() const override { return "linear()"; }
@@ -86,20 +106,21 @@ class Polynomial final : public DotProduct {
   }
 
   void diagonal(const View* a, Eigen::Ref<Vector> values) const override {
-    values = a->squared_norms();
+    std::copy_n(a->squared_norms(), values.size(), values.data());
     raise(Eigen::Map<RowMatrix>(values.data(), 1, values.size()));
   }
 
   void add_gradient(const View* a, const View* b, const ConstRows& weights,
                     Rows gradient) const override {
-    const RowMatrix points = a->points();
-    RowMatrix slopes = points * b->points().transpose();
-    detail::transform_values(slopes, [this](detail::Strip& strip) {
-      strip += coef0_;
-      strip = (root_gamma() * degree_) * power(strip, degree_ - 1);
-    });
-    slopes.array() *= weights.array();
-    gradient.noalias() += slopes.transpose() * points;
+    RowMatrix slopes(a->rows(), b->rows());
+    detail::multiply_points(*a, *b, slopes, [](Index, Index) {});
+    const double factor = root_gamma() * degree_;
+    for (Index i = 0; i < slopes.rows(); ++i) {
+      double* row = detail::row_of(slopes, i);
+      raise(row, slopes.cols(), degree_ - 1);
+      for (Index j = 0; j < slopes.cols(); ++j) row[j] *= weights(i, j) * factor;
+    }
+    detail::add_sums_of_points(*a, slopes, gradient);
   }
 
   std::string describe() const override {
@@ -108,20 +129,28 @@ class Polynomial final : public DotProduct {
   }
 
  private:
-  void raise(Rows products) const {
-    detail::transform_values(products, [this](detail::Strip& strip) {
-      strip += coef0_;
-      strip = power(strip, degree_);
-    });
+  void raise(const Rows& products) const {
+    detail::transform_values(
+        products, [this](double* values, Index count) { raise(values, count, degree_); });
   }
 
-  static detail::Strip power(detail::Strip base, int exponent) {
-    detail::Strip result = detail::Strip::Ones();
-    for (;;) {
-      if (exponent % 2 == 1) result *= base;
-      exponent /= 2;
-      if (exponent == 0) return result;
-      base *= base;
+  // values <- (values + coef0)^exponent, a few at a time: each squaring is a loop without branches.
+  void raise(double* values, Index count, int exponent) const {
+    constexpr Index length = 64;
+    double bases[length];
+    for (Index start = 0; start < count; start += length) {
+      const Index size = std::min(length, count - start);
+      double* results = values + start;
+      for (Index j = 0; j < size; ++j) bases[j] = results[j] + coef0_;
+      std::fill_n(results, size, 1.0);
+      for (int left = exponent; left > 0; left /= 2) {
+        if (left % 2 == 1) {
+          for (Index j = 0; j < size; ++j) results[j] *= bases[j];
+        }
+        if (left > 1) {
+          for (Index j = 0; j < size; ++j) bases[j] *= bases[j];
+        }
+      }
     }
   }
 

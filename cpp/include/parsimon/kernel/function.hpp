@@ -32,8 +32,10 @@ class FunctionKernel final : public Kernel {
 
   void make_views(const ConstRows& points, const RowVector&, View* views) const override {
     views->reset(points.rows(), points.cols());
-    for (Index i = 0; i < points.rows(); ++i) views->point(i) = points.row(i);
-    views->squared_norms().setZero();
+    for (Index i = 0; i < points.rows(); ++i) {
+      std::copy_n(points.data() + i * points.outerStride(), points.cols(), views->point(i));
+    }
+    std::fill_n(views->squared_norms(), points.rows(), 0.0);
   }
 
   void block(const View* a, const View* b, Rows values) const override {
@@ -62,9 +64,14 @@ class FunctionKernel final : public Kernel {
     const RowMatrix points = a->points();
     RowMatrix gradients(a->rows(), a->features());
     for (Index j = 0; j < weights.cols(); ++j) {
-      gradient_(points, b->point(j), gradients);
-      require(gradients.allFinite(), describe() + " returned NaN or infinity as a gradient.");
-      gradient.row(j).noalias() += weights.col(j).transpose() * gradients;
+      gradient_(points, Eigen::Map<const RowVector>(b->point(j), b->features()), gradients);
+      require(all_finite(gradients.data(), gradients.size()),
+              describe() + " returned NaN or infinity as a gradient.");
+      for (Index i = 0; i < weights.rows(); ++i) {
+        for (Index f = 0; f < gradients.cols(); ++f) {
+          gradient(j, f) += weights(i, j) * gradients(i, f);
+        }
+      }
     }
   }
 

@@ -20,13 +20,14 @@ class View {
   Index rows() const { return points_.rows(); }
   Index features() const { return points_.columns(); }
 
-  auto point(Index i) { return points_.row(i); }
-  auto point(Index i) const { return points_.row(i); }
+  // The first of the numbers of point i.
+  double* point(Index i) { return points_.at(i); }
+  const double* point(Index i) const { return points_.at(i); }
   // All of them, in order: a copy.
   RowMatrix points() const { return points_.in_order(); }
   linalg::Tall<double> tall() const { return points_.tall(); }
-  auto squared_norms() { return squared_norms_.all().col(0); }
-  auto squared_norms() const { return squared_norms_.all().col(0); }
+  double* squared_norms() { return squared_norms_.data(); }
+  const double* squared_norms() const { return squared_norms_.data(); }
 
   // Starts again, with points that are uninitialised.
   void reset(Index rows, Index features) {
@@ -41,13 +42,17 @@ class View {
   linalg::Tall<float> rounded() const { return rounded_.tall(); }
   void round() {
     rounded_.reset(rows(), features());
-    for (Index i = 0; i < rows(); ++i) rounded_.row(i) = point(i).template cast<float>();
+    for (Index i = 0; i < rows(); ++i) {
+      const double* from = point(i);
+      float* to = rounded_.at(i);
+      for (Index f = 0; f < features(); ++f) to[f] = static_cast<float>(from[f]);
+    }
   }
 
   void append(const View& other, Index row) {
-    points_.append(other.points_.row(row));
-    squared_norms_.append(other.squared_norms_.row(row));
-    if (other.is_rounded()) rounded_.append(other.rounded_.row(row));
+    points_.append(other.points_.at(row));
+    squared_norms_.append(other.squared_norms() + row);
+    if (other.is_rounded()) rounded_.append(other.rounded_.at(row));
   }
 
   void replace_by_last(Index i) {

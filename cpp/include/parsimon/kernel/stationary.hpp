@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "parsimon/kernel/check.hpp"
 #include "parsimon/kernel/distance.hpp"
@@ -31,16 +33,9 @@ class Bandwidth {
                 " features; give as many bandwidths as features.");
   }
 
-  // Calls take(x / h), feature by feature. Dividing, rather than multiplying by 1 / h, is right for
-  // the smallest h as well.
-  template <class Row, class Take>
-  void divide(const Eigen::MatrixBase<Row>& x, const Take& take) const {
-    if (per_feature_) {
-      take(x.array() / lengths_.array());
-    } else {
-      take(x.array() / lengths_(0));
-    }
-  }
+  // The length of feature f. Dividing by it, rather than multiplying by its inverse, is right for
+  // the smallest as well.
+  double operator()(Index f) const { return lengths_(per_feature_ ? f : 0); }
 
   std::string describe() const {
     if (!per_feature_) return format_number(lengths_(0));
@@ -61,6 +56,34 @@ class Bandwidth {
   bool per_feature_;
 };
 
+namespace detail {
+
+// gradient.row(j) += sum_i weights(i, j) factors(i, j) term(b_j - a_i) / h. The differences are
+// summed one by one: written as a product of matrices, near points would cancel.
+template <class Term>
+void add_differences(const View& a, const View& b, const ConstRows& weights,
+                     const ConstRows& factors, Rows gradient, const Bandwidth& bandwidth,
+                     const Term& term) {
+  std::vector<double> sum(static_cast<std::size_t>(b.features()));
+  for (Index j = 0; j < b.rows(); ++j) {
+    const double* to = b.point(j);
+    std::fill(sum.begin(), sum.end(), 0.0);
+    for (Index i = 0; i < a.rows(); ++i) {
+      const double factor = weights(i, j) * factors(i, j);
+      if (factor == 0) continue;
+      const double* from = a.point(i);
+      for (Index f = 0; f < b.features(); ++f) {
+        sum[static_cast<std::size_t>(f)] += factor * term(to[f] - from[f]);
+      }
+    }
+    for (Index f = 0; f < b.features(); ++f) {
+      gradient(j, f) += sum[static_cast<std::size_t>(f)] / bandwidth(f);
+    }
+  }
+}
+
+}  // namespace detail
+
 // A kernel of the difference of two points with k(x, x) = 1.
 //
 // Its view holds (x - origin) / h: dividing before anything is squared, data of size 1e-150 or
@@ -79,11 +102,13 @@ class Stationary : public Kernel {
     const double flops = linalg::copy_flops(points.size());
     linalg::share(points.rows(), 8, flops, [&](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
-        auto row = views->point(i);
-        bandwidth_.divide(points.row(i) - origin, [&](const auto& scaled) {
-          row = scaled.min(detail::largest_coordinate).max(-detail::largest_coordinate);
-        });
-        views->squared_norms()(i) = detail::squared_norm(row.data(), row.size());
+        const double* from = points.data() + i * points.outerStride();
+        double* to = views->point(i);
+        for (Index f = 0; f < points.cols(); ++f) {
+          constexpr double most = detail::largest_coordinate;
+          to[f] = std::clamp((from[f] - origin(f)) / bandwidth_(f), -most, most);
+        }
+        views->squared_norms()[i] = linalg::loops().squared_norm(to, points.cols());
       }
     });
   }
@@ -103,37 +128,27 @@ class Radial : public Stationary {
   using Stationary::Stationary;
 
   void block(const View* a, const View* b, Rows values) const override {
-    detail::squared_distances(*a, *b, values, [this](Rows piece) {
-      detail::transform_values(piece, [this](detail::Strip& strip) { profile(strip); });
+    detail::squared_distances(*a, *b, values, [this](const Rows& piece) {
+      detail::transform_values(piece, [this](double* d, Index count) { profile(d, count); });
     });
   }
 
-  // d/dx g = 2 g'(d) (x - a) / h^2. The differences are summed one by one: written as a product
-  // of matrices, near points would cancel.
+  // d/dx g = 2 g'(d) (x - a) / h^2
   void add_gradient(const View* a, const View* b, const ConstRows& weights,
                     Rows gradient) const override {
-    RowMatrix slopes(a->rows(), b->rows());
-    detail::squared_distances(*a, *b, slopes, [this](Rows piece) {
-      detail::transform_values(piece, [this](detail::Strip& strip) { slope(strip); });
+    RowMatrix factors(a->rows(), b->rows());
+    detail::squared_distances(*a, *b, factors, [this](const Rows& piece) {
+      detail::transform_values(piece, [this](double* d, Index count) { slope(d, count); });
     });
-    RowMatrix sum = RowMatrix::Zero(b->rows(), b->features());
-    for (Index i = 0; i < slopes.rows(); ++i) {
-      for (Index j = 0; j < slopes.cols(); ++j) {
-        const double factor = 2.0 * weights(i, j) * slopes(i, j);
-        if (factor != 0) sum.row(j) += factor * (b->point(j) - a->point(i));
-      }
-    }
-    for (Index j = 0; j < sum.rows(); ++j) {
-      bandwidth().divide(sum.row(j),
-                         [&](const auto& scaled) { gradient.row(j).array() += scaled; });
-    }
+    for (Index i = 0; i < factors.size(); ++i) factors.data()[i] *= 2;
+    detail::add_differences(*a, *b, weights, factors, gradient, bandwidth(),
+                            [](double difference) { return difference; });
   }
 
  private:
-  // strip <- g(strip), and strip <- g'(strip), 0 where g has no derivative. Both must take 0 and
-  // infinity.
-  virtual void profile(detail::Strip& strip) const = 0;
-  virtual void slope(detail::Strip& strip) const = 0;
+  // d <- g(d), and d <- g'(d), 0 where g has no derivative. Both must take 0 and infinity.
+  virtual void profile(double* d, Index count) const = 0;
+  virtual void slope(double* d, Index count) const = 0;
 };
 
 // exp(-d / 2)
@@ -144,11 +159,13 @@ class Gaussian final : public Radial {
   std::string describe() const override { return "gaussian(" + bandwidth().describe() + ")"; }
 
  private:
-  void profile(detail::Strip& strip) const override { detail::set_exp(strip, -0.5 * strip); }
+  void profile(double* d, Index count) const override {
+    linalg::loops().exponential(-0.5, d, count);
+  }
 
-  void slope(detail::Strip& strip) const override {
-    profile(strip);
-    strip *= -0.5;
+  void slope(double* d, Index count) const override {
+    profile(d, count);
+    for (Index j = 0; j < count; ++j) d[j] *= -0.5;
   }
 };
 
@@ -170,19 +187,34 @@ class Matern final : public Radial {
   // Beyond this exp(-s) is 0, and a finite s keeps 0 times the polynomial from being NaN.
   static constexpr double largest_s = 1e4;
 
-  void profile(detail::Strip& strip) const override {
-    const detail::Strip s = (2.0 * nu_ * strip).sqrt().min(largest_s);
-    detail::set_exp(strip, -s);
-    if (nu_ == 1.5) strip *= 1.0 + s;
-    if (nu_ == 2.5) strip *= 1.0 + s * (1.0 + s * (1.0 / 3.0));
+  void profile(double* d, Index count) const override {
+    times_exponential(d, count, [this](double s) {
+      return nu_ == 0.5 ? 1.0 : nu_ == 1.5 ? 1.0 + s : 1.0 + s * (1.0 + s * (1.0 / 3.0));
+    });
   }
 
-  void slope(detail::Strip& strip) const override {
-    const detail::Strip s = (2.0 * nu_ * strip).sqrt().min(largest_s);
-    detail::set_exp(strip, -s);
-    if (nu_ == 0.5) strip = (s > 0.0).select(-0.5 * strip / s, 0.0);
-    if (nu_ == 1.5) strip *= -1.5;
-    if (nu_ == 2.5) strip *= (-5.0 / 6.0) * (1.0 + s);
+  void slope(double* d, Index count) const override {
+    times_exponential(d, count, [this](double s) {
+      if (nu_ == 0.5) return s > 0.0 ? -0.5 / s : 0.0;
+      return nu_ == 1.5 ? -1.5 : (-5.0 / 6.0) * (1.0 + s);
+    });
+  }
+
+  // d <- polynomial(s) exp(-s), a few at a time.
+  template <class Polynomial>
+  void times_exponential(double* d, Index count, const Polynomial& polynomial) const {
+    constexpr Index length = 64;
+    double roots[length];
+    for (Index start = 0; start < count; start += length) {
+      const Index size = std::min(length, count - start);
+      double* values = d + start;
+      for (Index j = 0; j < size; ++j) {
+        roots[j] = std::min(std::sqrt(2.0 * nu_ * values[j]), largest_s);
+        values[j] = roots[j];
+      }
+      linalg::loops().exponential(-1.0, values, size);
+      for (Index j = 0; j < size; ++j) values[j] *= polynomial(roots[j]);
+    }
   }
 
   double nu_;
@@ -203,23 +235,24 @@ class StudentT final : public Radial {
   }
 
  private:
-  void profile(detail::Strip& strip) const override {
+  void profile(double* d, Index count) const override {
     if (degrees_ == 1.0) {
-      strip = (1.0 + strip).inverse();
+      for (Index j = 0; j < count; ++j) d[j] = 1.0 / (1.0 + d[j]);
     } else {
-      power(strip, 0.5 * (degrees_ + 1.0));
+      power(d, count, 0.5 * (degrees_ + 1.0));
     }
   }
 
-  void slope(detail::Strip& strip) const override {
+  void slope(double* d, Index count) const override {
     const double exponent = 0.5 * (degrees_ + 1.0);
-    power(strip, exponent + 1.0);
-    strip *= -exponent / degrees_;
+    power(d, count, exponent + 1.0);
+    for (Index j = 0; j < count; ++j) d[j] *= -exponent / degrees_;
   }
 
-  // strip <- (1 + strip / n)^-exponent
-  void power(detail::Strip& strip, double exponent) const {
-    detail::set_exp(strip, -exponent * (strip / degrees_).log1p());
+  // d <- (1 + d / n)^-exponent
+  void power(double* d, Index count, double exponent) const {
+    for (Index j = 0; j < count; ++j) d[j] = std::log1p(d[j] / degrees_);
+    linalg::loops().exponential(-exponent, d, count);
   }
 
   double degrees_;
@@ -231,27 +264,19 @@ class Laplacian final : public Stationary {
   explicit Laplacian(Bandwidth bandwidth) : Stationary(std::move(bandwidth)) {}
 
   void block(const View* a, const View* b, Rows values) const override {
-    detail::direct_distances<detail::Absolute>(*a, *b, values, [](Rows piece) {
-      detail::transform_values(piece, [](detail::Strip& strip) { detail::set_exp(strip, -strip); });
+    detail::direct_distances(detail::Norm::absolute, *a, *b, values, [](const Rows& piece) {
+      detail::transform_values(
+          piece, [](double* d, Index count) { linalg::loops().exponential(-1.0, d, count); });
     });
   }
 
   void add_gradient(const View* a, const View* b, const ConstRows& weights,
                     Rows gradient) const override {
-    RowMatrix values(a->rows(), b->rows());
-    block(a, b, values);
-    RowMatrix sum = RowMatrix::Zero(b->rows(), b->features());
-    for (Index i = 0; i < values.rows(); ++i) {
-      for (Index j = 0; j < values.cols(); ++j) {
-        const double factor = -weights(i, j) * values(i, j);
-        if (factor == 0) continue;
-        sum.row(j).array() += factor * (b->point(j) - a->point(i)).array().sign();
-      }
-    }
-    for (Index j = 0; j < sum.rows(); ++j) {
-      bandwidth().divide(sum.row(j),
-                         [&](const auto& scaled) { gradient.row(j).array() += scaled; });
-    }
+    RowMatrix factors(a->rows(), b->rows());
+    block(a, b, factors);
+    detail::add_differences(*a, *b, weights, factors, gradient, bandwidth(), [](double difference) {
+      return difference > 0 ? -1.0 : difference < 0 ? 1.0 : 0.0;
+    });
   }
 
   std::string describe() const override { return "laplacian(" + bandwidth().describe() + ")"; }

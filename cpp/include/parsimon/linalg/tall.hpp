@@ -33,4 +33,13 @@ struct Tall {
   }
 };
 
+// The narrow matrix of a product: panels of Loops::panel columns, `panel` numbers apart, each with
+// its rows `row` numbers apart and padded to whole vectors.
+template <class Scalar>
+struct Narrow {
+  const Scalar* data;
+  Index row;
+  Index panel;
+};
+
 }  // namespace parsimon::linalg

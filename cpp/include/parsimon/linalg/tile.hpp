@@ -29,13 +29,21 @@
 #pragma GCC diagnostic ignored "-Wignored-attributes"  // that vector types as arguments lose some
 #endif
 
-namespace parsimon::linalg {
+namespace parsimon::linalg::native {
 
 template <class Scalar>
 using Packet = typename Eigen::internal::packet_traits<Scalar>::type;
 
 template <class Scalar>
 constexpr Index lanes = Eigen::internal::unpacket_traits<Packet<Scalar>>::size;
+
+#if defined(__AVX512F__)
+constexpr const char* kInstructionSet = "avx512";
+#elif defined(__AVX2__)
+constexpr const char* kInstructionSet = "avx2";
+#else
+constexpr const char* kInstructionSet = "baseline";
+#endif
 
 // How many columns of the narrow matrix are taken at once, in packets, and how many rows of the
 // tall one, so that all sums of a tile fit into the registers.
@@ -53,7 +61,7 @@ constexpr Index panel_width = most_packets * lanes<Scalar>;
 constexpr int few_columns = many_registers ? 6 : 3;
 
 template <class Scalar>
-constexpr Index padded(Index columns) {
+constexpr Index whole_vectors(Index columns) {
   return (columns + lanes<Scalar> - 1) / lanes<Scalar> * lanes<Scalar>;
 }
 
@@ -281,7 +289,7 @@ void for_each_few(Index columns, Index count, const Run& run) {
   }
 }
 
-}  // namespace parsimon::linalg
+}  // namespace parsimon::linalg::native
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

@@ -22,15 +22,15 @@ class PlacedRowsOf {
   Index columns() const { return storage_.columns(); }
   auto row(Index i) { return storage_.row(place(i)); }
   auto row(Index i) const { return storage_.row(place(i)); }
+  Scalar* at(Index i) { return storage_.data() + place(i) * columns(); }
+  const Scalar* at(Index i) const { return storage_.data() + place(i) * columns(); }
 
   // All of them, as products of matrices want to know it.
-  linalg::Tall<Scalar> tall() const {
-    return {storage_.all().data(), columns(), 1, places_.data()};
-  }
+  linalg::Tall<Scalar> tall() const { return {storage_.data(), columns(), 1, places_.data()}; }
 
   auto in_order() const {
     typename RowBufferOf<Scalar>::Matrix all(rows(), columns());
-    for (Index i = 0; i < rows(); ++i) all.row(i) = row(i);
+    for (Index i = 0; i < rows(); ++i) std::copy_n(at(i), columns(), all.data() + i * columns());
     return all;
   }
 
@@ -43,8 +43,8 @@ class PlacedRowsOf {
     free_.clear();
   }
 
-  template <typename Values>
-  void append(const Eigen::MatrixBase<Values>& values) {
+  // values: one number per column
+  void append(const Scalar* values) {
     if (free_.empty()) {
       // Also those that become free must find room without allocating.
       ensure_capacity(free_, places_.size() + 1);
@@ -53,7 +53,7 @@ class PlacedRowsOf {
     } else {
       places_.push_back(free_.back());
       free_.pop_back();
-      storage_.row(places_.back()) = values;
+      std::copy_n(values, columns(), storage_.data() + places_.back() * columns());
     }
   }
 

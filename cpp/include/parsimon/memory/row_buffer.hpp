@@ -28,6 +28,8 @@ class RowBufferOf {
 
   Index rows() const { return rows_; }
   Index columns() const { return columns_; }
+  Scalar* data() { return storage_.data(); }
+  const Scalar* data() const { return storage_.data(); }
   Map all() { return {storage_.data(), rows_, columns_}; }
   ConstMap all() const { return {storage_.data(), rows_, columns_}; }
   auto row(Index i) { return Eigen::Map<Row>(storage_.data() + i * columns_, columns_); }
@@ -51,10 +53,12 @@ class RowBufferOf {
     return resize(rows);
   }
 
-  template <typename Values>
-  void append(const Eigen::MatrixBase<Values>& values) {
+  // values: one number per column, which may be one of these rows.
+  void append(const Scalar* values) {
+    const bool own = values >= data() && values < data() + rows_ * columns_;
+    const Index offset = own ? values - data() : 0;
     resize(rows_ + 1);
-    row(rows_ - 1) = values;
+    std::copy_n(own ? data() + offset : values, columns_, data() + (rows_ - 1) * columns_);
   }
 
   void erase(Index i) {
@@ -65,8 +69,8 @@ class RowBufferOf {
 
   // The last row takes the place of row i.
   void replace_by_last(Index i) {
-    if (i != rows_ - 1) row(i) = row(rows_ - 1);
     --rows_;
+    if (i != rows_) copy_row(data(), rows_, i);
   }
 
   // Row i becomes what row order[i] was; rows that are not named go.
@@ -75,15 +79,20 @@ class RowBufferOf {
     const auto source = [&](Index i) { return order[static_cast<std::size_t>(i)]; };
     const auto kept = static_cast<Index>(unmoved(order));
     if (std::is_sorted(order.begin(), order.end())) {
-      for (Index i = kept; i < count; ++i) row(i) = row(source(i));
+      for (Index i = kept; i < count; ++i) copy_row(data(), source(i), i);
     } else {
-      const Matrix old = all();
-      for (Index i = kept; i < count; ++i) row(i) = old.row(source(i));
+      const std::vector<Scalar> old(data(), data() + rows_ * columns_);
+      for (Index i = kept; i < count; ++i) copy_row(old.data(), source(i), i);
     }
     rows_ = count;
   }
 
  private:
+  void copy_row(const Scalar* from, Index source, Index target) {
+    if (from == data() && source == target) return;
+    std::copy_n(from + source * columns_, columns_, data() + target * columns_);
+  }
+
   Eigen::Matrix<Scalar, Eigen::Dynamic, 1> storage_;
   Index columns_;
   Index rows_ = 0;
@@ -113,7 +122,11 @@ class Widened {
     return all.middleRows(start, count);
   }
   ConstRows rows(const ConstSingleRows& all, Index start, Index count) {
-    buffer_.resize(count, all.cols()) = all.middleRows(start, count).cast<double>();
+    buffer_.resize(count, all.cols());
+    for (Index i = 0; i < count; ++i) {
+      std::copy_n(all.data() + (start + i) * all.outerStride(), all.cols(),
+                  buffer_.data() + i * all.cols());
+    }
     return buffer_.all();
   }
 

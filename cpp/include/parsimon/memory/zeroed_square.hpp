@@ -49,6 +49,7 @@ class ZeroedSquare {
   Eigen::Map<RowMatrix> all() { return {data_, size_, size_}; }
   Eigen::Map<const RowMatrix> all() const { return {data_, size_, size_}; }
   double* row(Index i) { return data_ + i * size_; }
+  const double* row(Index i) const { return data_ + i * size_; }
 
  private:
   static constexpr std::size_t kAlignment = 64;

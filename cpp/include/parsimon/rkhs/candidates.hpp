@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "parsimon/memory/row_buffer.hpp"
@@ -25,17 +26,16 @@ class Candidates {
     for (View& view : views_) view.reset(0, dictionary.features());
   }
 
-  // weights: of the first columns; the others are zero.
-  template <typename Row>
-  void add(const Candidate& candidate, const View* views, const Eigen::MatrixBase<Row>& weights) {
+  // weights: of the first `columns` columns; the others are zero.
+  void add(const Candidate& candidate, const View* views, const double* weights, Index columns) {
     points_.push_back(candidate);
     for (std::size_t v = 0; v < views_.size(); ++v) {
       views_[v].append(views[v], candidate.index);
     }
     const Index row = weights_.rows();
     weights_.resize(row + 1);
-    weights_.row(row).setZero();
-    weights_.row(row).head(weights.size()) = weights;
+    double* target = weights_.row(row).data();
+    std::fill(std::copy_n(weights, columns, target), target + weights_.columns(), 0.0);
   }
 
   // Kernel values of the candidates among each other, and room for those with the first
@@ -49,7 +49,9 @@ class Candidates {
     if (fresh > 0 && basis_size > 0) {
       RowMatrix values(dictionary.size(), size());
       dictionary.kernel().block(dictionary.views(), views_.data(), values);
-      cross.leftCols(fresh) = values.topLeftCorner(basis_size, fresh);
+      for (Index i = 0; i < basis_size; ++i) {
+        std::copy_n(values.data() + i * size(), fresh, cross.data() + i * size());
+      }
     }
   }
 

@@ -35,14 +35,15 @@ class Dependents {
       RowMatrix cross(dictionary.size(), count);
       dictionary.kernel().block(dictionary.views(), views.data(), cross);
       remainder_.resize(count, count);
-      for (Index i = 0; i < count; ++i) {
-        remainder_.row(i) = cross.row(members_[static_cast<std::size_t>(i)]);
-      }
-      RowMatrix whitened(basis.size(), count);
-      basis.whiten(cross.topRows(basis.size()), whitened);
-      remainder_.noalias() -= whitened.transpose() * whitened;
+      RowMatrix whitened(basis.size(), count), explained(count, count);
       coefficients_.resize(basis.size(), count);
-      basis.unwhiten(whitened, coefficients_);
+      basis.solve(cross.topRows(basis.size()), whitened, coefficients_);
+      linalg::multiply_transpose_by(whitened, whitened, explained);
+      for (Index i = 0; i < count; ++i) {
+        for (Index k = 0; k < count; ++k) {
+          remainder_(i, k) = cross(member(i), k) - explained(i, k);
+        }
+      }
     }
     valid_ = true;
   }
@@ -54,25 +55,47 @@ class Dependents {
     const auto count = static_cast<Index>(members_.size());
     if (count == 0 || !valid_ || !(affordable > 0)) return 0;
     moved_.resize(count, weights.cols());
-    for (Index i = 0; i < count; ++i) moved_.row(i) = weights.row(member(i));
-    left_.noalias() = remainder_ * moved_.leftCols(scored);
-    const double error =
-        std::sqrt(std::max(0.0, left_.cwiseProduct(moved_.leftCols(scored)).sum()));
+    for (Index i = 0; i < count; ++i) {
+      for (Index c = 0; c < weights.cols(); ++c) moved_(i, c) = weights(member(i), c);
+    }
+    const double error = std::sqrt(std::max(0.0, squared_norm(scored)));
     const double part = error <= affordable ? 1 : affordable / error;
-    for (Index i = 0; i < count; ++i) weights.row(member(i)) *= 1 - part;
-    moved_ *= part;
-    weights.topRows(coefficients_.rows()).noalias() += coefficients_ * moved_;
+    for (Index i = 0; i < count; ++i) {
+      for (Index c = 0; c < weights.cols(); ++c) {
+        weights(member(i), c) *= 1 - part;
+        moved_(i, c) *= part;
+      }
+    }
+    if (coefficients_.rows() == 0) return part * error;
+    onto_basis_.resize(coefficients_.rows(), weights.cols());
+    linalg::multiply(coefficients_, moved_, onto_basis_);
+    for (Index i = 0; i < onto_basis_.rows(); ++i) {
+      for (Index c = 0; c < weights.cols(); ++c) weights(i, c) += onto_basis_(i, c);
+    }
     return part * error;
   }
 
  private:
   Index member(Index i) const { return members_[static_cast<std::size_t>(i)]; }
 
+  // Of what is left of the function if all of `moved_` is: tr(W' R W).
+  double squared_norm(Index scored) const {
+    double sum = 0;
+    for (Index i = 0; i < moved_.rows(); ++i) {
+      for (Index k = 0; k < moved_.rows(); ++k) {
+        double product = 0;
+        for (Index c = 0; c < scored; ++c) product += moved_(i, c) * moved_(k, c);
+        sum += remainder_(i, k) * product;
+      }
+    }
+    return sum;
+  }
+
   std::vector<Index> members_;  // positions in the dictionary
   RowMatrix coefficients_;
   RowMatrix remainder_;
   RowMatrix moved_;
-  RowMatrix left_;
+  RowMatrix onto_basis_;
   bool valid_ = false;
 };
 

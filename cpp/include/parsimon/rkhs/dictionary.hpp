@@ -74,10 +74,9 @@ class Dictionary {
   }
 
   // Appends one point whose view is row `source` of the given views.
-  template <typename Row>
-  void append(const Eigen::MatrixBase<Row>& point, const View* views, Index source,
+  void append(const Eigen::Ref<const RowVector>& point, const View* views, Index source,
               bool is_protected, Index id) {
-    points_.append(point);
+    points_.append(point.data());
     for (std::size_t v = 0; v < views_.size(); ++v) views_[v].append(views[v], source);
     protected_.push_back(is_protected);
     ids_.push_back(id);
@@ -124,9 +123,11 @@ class Dictionary {
   static RowVector median(const ConstRows& points) {
     RowVector result(points.cols());
     for (Index j = 0; j < points.cols(); ++j) {
-      Vector column = points.col(j);
-      std::nth_element(column.begin(), column.begin() + column.size() / 2, column.end());
-      result(j) = column(column.size() / 2);
+      std::vector<double> column;
+      for (Index i = 0; i < points.rows(); ++i) column.push_back(points(i, j));
+      const auto middle = column.begin() + points.rows() / 2;
+      std::nth_element(column.begin(), middle, column.end());
+      result(j) = *middle;
     }
     return result;
   }

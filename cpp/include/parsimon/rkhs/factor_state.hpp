@@ -1,5 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
+#include "parsimon/linalg/triangular.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -21,16 +25,27 @@ inline bool belongs_to(const FactorState& state, const RowMatrix& gram) {
   const RowMatrix& root = state.root;
   const Vector& diagonal = state.inverse_diagonal;
   const Index size = root.rows();
-  if (!root.allFinite() || !(root.diagonal().array() > 0).all()) return false;
-  // GramFactor::residual() along all directions at once: T K = T'^-1.
-  const auto lower = root.triangularView<Eigen::Lower>();
-  RowMatrix expected = RowMatrix::Identity(size, size);
-  lower.transpose().solveInPlace(expected);
-  const RowMatrix difference = lower * gram - expected;
-  const auto residuals = difference.colwise().norm().array() / expected.colwise().norm().array();
-  const Vector squares = root.colwise().squaredNorm();
-  return (residuals < kForeign).all() &&
-         ((diagonal - squares).array().abs() < kForeign * squares.array()).all();
+  for (Index i = 0; i < size; ++i) {
+    if (!(all_finite(&root(i, 0), i + 1) && root(i, i) > 0)) return false;
+  }
+  // GramFactor::residual() along all directions at once: T K = T'^-1, the rows of which are the
+  // columns of T^-1.
+  RowMatrix lower = root, product(size, size);
+  for (Index i = 0; i < size; ++i) std::fill(&lower(i, 0) + i + 1, &lower(i, 0) + size, 0.0);
+  linalg::multiply_lower(lower, gram, product);
+  linalg::invert_lower(lower);
+  for (Index j = 0; j < size; ++j) {
+    double difference = 0, norm = 0, square = 0;
+    for (Index i = 0; i < size; ++i) {
+      const double expected = j >= i ? lower(j, i) : 0.0;
+      difference += (product(i, j) - expected) * (product(i, j) - expected);
+      norm += expected * expected;
+      if (i >= j) square += root(i, j) * root(i, j);
+    }
+    if (!(difference < kForeign * kForeign * norm)) return false;
+    if (!(std::abs(diagonal(j) - square) < kForeign * square)) return false;
+  }
+  return true;
 }
 
 }  // namespace parsimon

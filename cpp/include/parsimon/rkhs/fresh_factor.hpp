@@ -46,7 +46,7 @@ class FreshFactor {
       const Index point = block_[static_cast<std::size_t>(newcomers_.order(i))];
       (i < newcomers_.independent() ? order : outside_).push_back(point);
     }
-    factor.append(newcomers_.coefficients().all(), newcomers_.factor());
+    factor.append(newcomers_.coefficient_rows(), newcomers_.factor());
     block_.clear();
   }
 

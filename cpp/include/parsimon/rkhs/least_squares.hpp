@@ -1,6 +1,5 @@
 #pragma once
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -38,9 +37,12 @@ class LeastSquares {
       function.dictionary().kernel().block(function.dictionary().views(), views_.data(), block);
       auto features = whitened_.resize(size, count);
       function.factor().whiten(block.topRows(size), features);
-      const auto weighted = (features * counts.segment(start, count).asDiagonal()).eval();
-      normal_.noalias() += weighted * features.transpose();
-      right_.noalias() += weighted * targets.middleRows(start, count);
+      auto weighted = weighted_.resize(size, count);
+      for (Index i = 0; i < size; ++i) {
+        for (Index k = 0; k < count; ++k) weighted(i, k) = features(i, k) * counts(start + k);
+      }
+      add_product(weighted, features, true, normal_);
+      add_product(weighted, targets.middleRows(start, count), false, right_);
     }
     count_ += static_cast<double>(samples.rows());
   }
@@ -49,10 +51,19 @@ class LeastSquares {
   RowMatrix solve(const SparseFunction& function, double ridge) const {
     RowMatrix weights = RowMatrix::Zero(function.model_order(), right_.cols());
     if (normal_.rows() == 0) return weights;
-    RowMatrix normal = normal_;
-    normal.diagonal().array() += std::max(
-        {ridge * count_, kSmallestRidge * normal.trace(), std::numeric_limits<double>::min()});
-    const RowMatrix solution = normal.selfadjointView<Eigen::Lower>().ldlt().solve(right_);
+    double trace = 0;
+    for (Index i = 0; i < normal_.rows(); ++i) trace += normal_(i, i);
+    double damping =
+        std::max({ridge * count_, kSmallestRidge * trace, std::numeric_limits<double>::min()});
+    RowMatrix normal = normal_, solution = right_;
+    const auto damped = [&] {
+      normal = normal_;
+      for (Index i = 0; i < normal.rows(); ++i) normal(i, i) += damping;
+      return linalg::cholesky(normal);
+    };
+    // Rounding may eat up a ridge that is too small; NaN, which no ridge mends, ends it, too.
+    while (!damped() && damping < trace) damping *= 10;
+    linalg::solve_cholesky(normal, solution);
     function.factor().unwhiten(solution, weights.topRows(normal.rows()));
     return weights;
   }
@@ -61,6 +72,19 @@ class LeastSquares {
   // Relative to the sum of the squared coordinates.
   static constexpr double kSmallestRidge = 1e-12;
 
+  // sum += a b', or a b
+  void add_product(const ConstRows& a, const ConstRows& b, bool transposed, Rows sum) {
+    auto product = product_.resize(sum.rows(), sum.cols());
+    if (transposed) {
+      linalg::multiply_by_transpose(a, b, product);
+    } else {
+      linalg::multiply(a, b, product);
+    }
+    for (Index i = 0; i < sum.rows(); ++i) {
+      for (Index k = 0; k < sum.cols(); ++k) sum(i, k) += product(i, k);
+    }
+  }
+
   RowMatrix normal_;
   RowMatrix right_;
   double count_ = 0;
@@ -68,6 +92,8 @@ class LeastSquares {
   std::vector<View> views_;
   RowBuffer values_;
   RowBuffer whitened_;
+  RowBuffer weighted_;
+  RowBuffer product_;
 };
 
 }  // namespace parsimon

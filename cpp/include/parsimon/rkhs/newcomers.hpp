@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "parsimon/linalg/basis_columns.hpp"
+#include "parsimon/linalg/triangular.hpp"
 #include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/rkhs/gram_factor.hpp"
 #include "parsimon/rkhs/pivoted_root.hpp"
@@ -16,9 +18,9 @@ namespace parsimon {
 // touches nothing of the size of the basis squared, and most leave again at once.
 //
 // Invariant, with K of the basis and N the newcomers that are numerically independent of it and of
-// each other:
-//   coefficients() == K^-1 K(basis, N),   schur() == K(N, N) - coefficients()' K(basis, N),
-//   factor() is the GramFactor of schur().
+// each other, as long as they have not been removed:
+//   coefficients()[k] is row k of A' with A = K^-1 K(basis, N),
+//   schur(i, k) == S(i, k) with S = K(N, N) - A' K(basis, N),   factor() is the GramFactor of S.
 // The other points Z of the block are dependent: what the basis and N do not explain of them is
 // below the tolerance. They cannot join; fold() writes them as combinations of those that do.
 class Newcomers {
@@ -33,46 +35,116 @@ class Newcomers {
   void factorise(const GramFactor& basis, const ConstRows& cross, Rows gram,
                  const PivotedRoot::Stakes& stakes = {}, double resolution = 0) {
     const Index size = gram.rows();
+    basis_size_ = basis.size();
     ensure_size(self_kernel_, size);
-    self_kernel_.head(size) = gram.diagonal();
-    auto all = all_coefficients_.resize(basis.size(), size);
-    if (basis.size() > 0 && size > 0) {
-      auto whitened = product_.resize(basis.size(), size);
+    for (Index i = 0; i < size; ++i) self_kernel_(i) = gram(i, i);
+    auto all = all_coefficients_.resize(basis_size_, size);
+    if (basis_size_ > 0 && size > 0) {
+      auto whitened = product_.resize(basis_size_, size);
       basis.solve(cross, whitened, all);
       auto explained = explained_.resize(size, size);
       linalg::multiply_transpose_by(whitened, whitened, explained);
-      gram -= explained;
+      for (Index i = 0; i < size; ++i) {
+        for (Index k = 0; k < size; ++k) gram(i, k) -= explained(i, k);
+      }
     }
-    split_.run(gram, self_kernel_.head(size), std::max(kTolerance, resolution), stakes);
+    split_.run(gram, self_kernel_.data(), std::max(kTolerance, resolution), stakes);
     gather(gram);
   }
 
+  // Position in the block of the i-th point, the independent ones first, as factorise() found them.
   Index independent() const { return split_.rank(); }
-  // Position in the block of the i-th point, the independent ones first.
   Index order(Index i) const { return split_.order(i); }
 
-  RowBuffer& coefficients() { return coefficients_; }
-  RowBuffer& schur() { return schur_; }
-  GramFactor& factor() { return factor_; }
+  // -- those that have not been removed
+  // ------------------------------------------------------------
+
+  Index size() const { return factor_.size(); }
+  // Which of the independent() ones they are.
+  const std::vector<Index>& present() const { return present_; }
+  // Padded with zeros to whole vectors.
+  const std::vector<double*>& coefficients() const { return rows_; }
+  // All rows at once, as long as none has been removed.
+  ConstRows coefficient_matrix() const { return coefficients_.all(); }
+  double schur(Index i, Index k) const {
+    return schur_.row(present_[static_cast<std::size_t>(i)])(present_[static_cast<std::size_t>(k)]);
+  }
+  const GramFactor& factor() const { return factor_; }
+
+  // Newcomer k goes. pivot_row: as GramFactor::remove() has it.
+  void remove(Index k, Eigen::Ref<Vector> pivot_row) {
+    factor_.remove(k, pivot_row);
+    present_.erase(present_.begin() + k);
+    rows_.erase(rows_.begin() + k);
+  }
+
+  // values <- S^-1 values, one number per newcomer.
+  void solve(Eigen::Ref<Vector> values) {
+    const auto root = factor_.root();
+    for (Index i = size() - 1; i >= 0; --i) {
+      double sum = 0;
+      for (Index k = 0; k <= i; ++k) sum += root(i, k) * values(k);
+      values(i) = sum;
+    }
+    for (Index k = 0; k < size(); ++k) {
+      double sum = 0;
+      for (Index i = k; i < size(); ++i) sum += root(i, k) * values(i);
+      values(k) = sum;
+    }
+  }
+
+  // Point j has left the basis, whose factor handed out the pivot row: it no longer explains any
+  // part of the newcomers. of_removed: column j of the coefficients.
+  void lose_basis_point(Index j, const Eigen::Ref<const Vector>& pivot_row,
+                        const Eigen::Ref<const Vector>& of_removed) {
+    const double root = pivot_row(j);
+    ensure_size(costs_, size());
+    for (Index k = 0; k < size(); ++k) costs_(k) = of_removed(k) / root;
+    linalg::subtract_multiples(rows_, costs_.data(), pivot_row.data(), basis_size_);
+    linalg::erase_column(rows_, j, basis_size_);
+    --basis_size_;
+    for (Index i = 0; i < size(); ++i) {
+      for (Index k = 0; k < size(); ++k) {
+        schur_.row(present_[static_cast<std::size_t>(i)])(present_[static_cast<std::size_t>(k)]) +=
+            costs_(i) * costs_(k);
+      }
+    }
+    if (size() > 0) refactor();
+  }
+
+  // A' of those that have not been removed, one row each.
+  ConstRows coefficient_rows() {
+    auto rows = product_.resize(size(), basis_size_);
+    for (Index k = 0; k < size(); ++k) {
+      std::copy_n(rows_[static_cast<std::size_t>(k)], basis_size_, rows.data() + k * basis_size_);
+    }
+    return rows;
+  }
+
+  // -- those that cannot join
+  // ----------------------------------------------------------------------
 
   // Folds dependent points into the basis and the independent newcomers, the cheapest first, as
-  // long as the squared error stays within the budget. basis_weights and block_weights have a row
-  // a point; those of folded points are moved. Returns the squared error.
+  // long as the squared error stays within the budget. basis_weights and block_weights have one row
+  // per point; those of folded points are moved. Returns the squared error.
   double fold(Rows basis_weights, Rows block_weights, Index scored, double squared_budget) {
     folded_.clear();
     unfolded_.clear();
-    const auto dependent = static_cast<Index>(block_weights.rows()) - independent();
-    if (dependent == 0) return 0;
+    if (block_weights.rows() == independent()) return 0;
     const double squared_error = choose_folded(block_weights, scored, squared_budget);
 
-    // All at once, a row of `moved` for each point of the block: those that stay move nothing.
+    // All at once, one row of `moved` for each point of the block: those that stay move nothing.
     auto moved = moved_.resize(block_weights.rows(), block_weights.cols());
-    moved.setZero();
+    std::fill_n(moved.data(), moved.size(), 0.0);
     for (const Index z : folded_) {
       const Index point = order(independent() + z);
-      moved.row(point) = block_weights.row(point);
+      for (Index c = 0; c < moved.cols(); ++c) moved(point, c) = block_weights(point, c);
     }
-    if (basis_weights.rows() > 0) add_product(all_coefficients_, moved, 1, basis_weights);
+    if (basis_weights.rows() > 0) {
+      auto onto_basis = product_.resize(basis_weights.rows(), moved.cols());
+      linalg::multiply(all_coefficients_.all(), moved, onto_basis);
+      add(1, onto_basis, basis_weights);
+    }
     if (independent() > 0) move_within(basis_weights, block_weights);
     return squared_error;
   }
@@ -88,35 +160,59 @@ class Newcomers {
   const std::vector<Index>& unfolded() const { return unfolded_; }
 
  private:
-  // What dependent points owe to the independent newcomers rather than to the basis.
-  void move_within(Rows basis_weights, Rows block_weights) {
-    split_.dependent_coefficients(within_);
-    auto of_dependents = of_dependents_.resize(within_.columns(), block_weights.cols());
-    for (Index z = 0; z < of_dependents.rows(); ++z) {
-      of_dependents.row(z) = moved_.row(order(independent() + z));
+  static void add(double factor, const ConstRows& values, Rows sum) {
+    for (Index i = 0; i < sum.rows(); ++i) {
+      for (Index c = 0; c < sum.cols(); ++c) sum(i, c) += factor * values(i, c);
     }
-    auto onto_newcomers = onto_newcomers_.resize(independent(), block_weights.cols());
-    linalg::multiply(within_.all(), of_dependents, onto_newcomers);
-    add_product(coefficients_, onto_newcomers, -1, basis_weights);
-    for (Index i = 0; i < independent(); ++i) block_weights.row(order(i)) += onto_newcomers.row(i);
   }
 
-  void add_product(const RowBuffer& a, const ConstRows& b, double factor, Rows sum) {
-    auto product = product_.resize(sum.rows(), sum.cols());
-    linalg::multiply(a.all(), b, product);
-    sum += factor * product;
+  // What dependent points owe to the independent newcomers rather than to the basis.
+  void move_within(Rows basis_weights, Rows block_weights) {
+    const Index columns = block_weights.cols();
+    split_.dependent_coefficients(within_);
+    auto of_dependents = of_dependents_.resize(within_.columns(), columns);
+    for (Index z = 0; z < of_dependents.rows(); ++z) {
+      std::copy_n(moved_.row(order(independent() + z)).data(), columns,
+                  of_dependents_.row(z).data());
+    }
+    auto onto_newcomers = onto_newcomers_.resize(independent(), columns);
+    linalg::multiply(within_.all(), of_dependents, onto_newcomers);
+    if (basis_weights.rows() > 0) {
+      auto onto_basis = product_.resize(basis_weights.rows(), columns);
+      linalg::multiply_transpose_by(coefficients_.all().leftCols(basis_weights.rows()),
+                                    onto_newcomers, onto_basis);
+      add(-1, onto_basis, basis_weights);
+    }
+    for (Index i = 0; i < independent(); ++i) {
+      for (Index c = 0; c < columns; ++c) block_weights(order(i), c) += onto_newcomers(i, c);
+    }
   }
 
   void gather(const ConstRows& schur) {
-    const Index count = independent();
-    const auto all = all_coefficients_.all();
-    auto coefficients = coefficients_.resize(all.rows(), count);
+    const Index count = independent(), width = linalg::padded(basis_size_);
+    auto selected = product_.resize(basis_size_, count);
+    linalg::select_columns(all_coefficients_.all(), split_.order(), count, selected);
+    coefficients_.resize(count, width);
+    linalg::transpose_padded(selected, coefficients_.data(), width);
     auto kept = schur_.resize(count, count);
-    linalg::select_columns(all, split_.order(), count, coefficients);
     for (Index i = 0; i < count; ++i) {
       for (Index k = 0; k < count; ++k) kept(i, k) = schur(order(i), order(k));
     }
     factor_.assign_inverse_of(split_.root_factor());
+    present_.resize(static_cast<std::size_t>(count));
+    std::iota(present_.begin(), present_.end(), Index{0});
+    rows_.clear();
+    for (Index k = 0; k < count; ++k) rows_.push_back(coefficients_.data() + k * width);
+  }
+
+  void refactor() {
+    auto lower = lower_.resize(size(), size());
+    for (Index i = 0; i < size(); ++i) {
+      for (Index k = 0; k <= i; ++k) lower(i, k) = schur(i, k);
+    }
+    // S has only grown: it is positive definite if it was before, but for rounding, in which case
+    // the factor before is as near to it as rounding lets us come.
+    if (linalg::cholesky(lower)) factor_.assign_inverse_of(lower);
   }
 
   // Folding the set F moves the function by sum_F w_z r_z, whose squared norm is W_F' R W_F with
@@ -124,54 +220,63 @@ class Newcomers {
   double choose_folded(const ConstRows& block_weights, Index scored, double squared_budget) {
     const auto remainder = split_.remainder();
     const Index dependent = remainder.rows();
-    auto weights = dependent_weights_.resize(dependent, scored);
+    ensure_size(costs_, dependent);
+    const auto weight = [&](Index z, Index c) {
+      return block_weights(order(independent() + z), c);
+    };
     for (Index z = 0; z < dependent; ++z) {
-      weights.row(z) = block_weights.row(order(independent() + z)).head(scored);
+      double square = 0;
+      for (Index c = 0; c < scored; ++c) square += weight(z, c) * weight(z, c);
+      costs_(z) = square * remainder(z, z);
     }
     cheapest_first_.resize(static_cast<std::size_t>(dependent));
     std::iota(cheapest_first_.begin(), cheapest_first_.end(), Index{0});
-    ensure_size(costs_, dependent);
-    auto alone = costs_.head(dependent);
-    alone = weights.rowwise().squaredNorm().cwiseProduct(remainder.diagonal());
     std::sort(cheapest_first_.begin(), cheapest_first_.end(), [&](Index a, Index b) {
-      return alone(a) < alone(b) || (alone(a) == alone(b) && a < b);
+      return costs_(a) < costs_(b) || (costs_(a) == costs_(b) && a < b);
     });
 
     auto moved = explained_.resize(dependent, scored);  // R W_F
-    moved.setZero();
+    std::fill_n(moved.data(), moved.size(), 0.0);
     double squared_error = 0;
     for (const Index z : cheapest_first_) {
+      double product = 0;
+      for (Index c = 0; c < scored; ++c) product += weight(z, c) * moved(z, c);
       // Rounding may leave a remainder slightly below zero; a cost never is.
-      const double after = std::max(
-          0.0, squared_error + std::max(0.0, alone(z)) + 2 * weights.row(z).dot(moved.row(z)));
+      const double after = std::max(0.0, squared_error + std::max(0.0, costs_(z)) + 2 * product);
       if (!(after <= squared_budget)) {
         unfolded_.push_back(z);
         continue;
       }
       squared_error = after;
-      moved.noalias() += remainder.row(z).transpose() * weights.row(z);
+      for (Index i = 0; i < dependent; ++i) {
+        for (Index c = 0; c < scored; ++c) moved(i, c) += remainder(z, i) * weight(z, c);
+      }
       folded_.push_back(z);
     }
     return squared_error;
   }
 
   PivotedRoot split_;
-  Vector self_kernel_;
-  RowBuffer all_coefficients_;
-  RowBuffer explained_;
-  RowBuffer within_;
-  RowBuffer of_dependents_;
-  RowBuffer onto_newcomers_;
-  RowBuffer dependent_weights_;
-  RowBuffer product_;
-  Vector costs_;
-  std::vector<Index> cheapest_first_;
-  RowBuffer moved_;
-  RowBuffer coefficients_;
-  RowBuffer schur_;
+  Index basis_size_ = 0;
+  RowBuffer coefficients_;  // one row per independent newcomer, whether it has gone or not
+  RowBuffer schur_;         // likewise
   GramFactor factor_;
+  std::vector<Index> present_;
+  std::vector<double*> rows_;  // of coefficients_, those that are present
   std::vector<Index> folded_;
   std::vector<Index> unfolded_;
+
+  Vector self_kernel_;
+  Vector costs_;
+  std::vector<Index> cheapest_first_;
+  RowBuffer all_coefficients_;
+  RowBuffer explained_;
+  RowBuffer lower_;
+  RowBuffer moved_;
+  RowBuffer of_dependents_;
+  RowBuffer onto_newcomers_;
+  RowBuffer product_;
+  RowBuffer within_;
 };
 
 }  // namespace parsimon

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "parsimon/linalg/loops.hpp"
 #include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/types.hpp"
 
@@ -24,16 +25,13 @@ class PivotedRoot {
   // The points may have to be done without, at a cost of weight * sqrt(pivot) each. Where that may
   // be more than is affordable in all, pivots down to `finest` are accepted as well.
   struct Stakes {
-    Vector weights;
+    std::vector<double> weights;
     double affordable = std::numeric_limits<double>::infinity();
     double finest = 0;
   };
 
-  void run(const ConstRows& schur, const Eigen::Ref<const Vector>& self_kernel, double tolerance) {
-    run(schur, self_kernel, tolerance, Stakes());
-  }
-
-  void run(const ConstRows& schur, const Eigen::Ref<const Vector>& self_kernel, double tolerance,
+  // self_kernel[i] = k(x_i, x_i)
+  void run(const ConstRows& schur, const double* self_kernel, double tolerance,
            const Stakes& stakes) {
     const Index size = schur.rows();
     order_.resize(static_cast<std::size_t>(size));
@@ -41,13 +39,14 @@ class PivotedRoot {
     factor_storage_.resize(size, size);
     auto factor = factor_storage_.all();
     ensure_size(pivots_, size);
-    pivots_.head(size) = schur.diagonal();
+    ensure_size(products_, size);
+    for (Index i = 0; i < size; ++i) pivots_(i) = schur(i, i);
     for (rank_ = 0; rank_ < size; ++rank_) {
       const bool affordable = can_afford_the_rest(stakes);
       const Index best = largest_pivot(self_kernel, affordable ? tolerance : stakes.finest);
       if (best < 0) break;
       std::swap(order_[static_cast<std::size_t>(rank_)], order_[static_cast<std::size_t>(best)]);
-      factor.row(rank_).head(rank_).swap(factor.row(best).head(rank_));
+      std::swap_ranges(&factor(rank_, 0), &factor(rank_, 0) + rank_, &factor(best, 0));
       eliminate(schur);
     }
     finish_remainder(schur);
@@ -63,9 +62,13 @@ class PivotedRoot {
   void dependent_coefficients(RowBuffer& result) const {
     const Index dependent = factor().rows() - rank_;
     auto values = result.resize(rank_, dependent);
-    values = factor().bottomLeftCorner(dependent, rank_).transpose();
-    if (values.size() > 0) {
-      root_factor().transpose().template triangularView<Eigen::Upper>().solveInPlace(values);
+    const auto lower = factor();
+    for (Index z = 0; z < dependent; ++z) {
+      for (Index i = rank_ - 1; i >= 0; --i) {
+        double value = lower(rank_ + z, i);
+        for (Index k = i + 1; k < rank_; ++k) value -= lower(k, i) * values(k, z);
+        values(i, z) = value / lower(i, i);
+      }
     }
   }
 
@@ -74,16 +77,17 @@ class PivotedRoot {
     if (stakes.affordable == std::numeric_limits<double>::infinity()) return true;
     double cost = 0;
     for (Index i = rank_; i < factor().rows(); ++i) {
-      cost += stakes.weights(order(i)) * std::sqrt(std::max(0.0, pivots_(order(i))));
+      const double weight = stakes.weights[static_cast<std::size_t>(order(i))];
+      cost += weight * std::sqrt(std::max(0.0, pivots_(order(i))));
     }
     return cost <= stakes.affordable;
   }
 
-  Index largest_pivot(const Eigen::Ref<const Vector>& self_kernel, double tolerance) const {
+  Index largest_pivot(const double* self_kernel, double tolerance) const {
     Index best = -1;
     double best_ratio = tolerance;
     for (Index i = rank_; i < factor().rows(); ++i) {
-      const double self = self_kernel(order(i));
+      const double self = self_kernel[order(i)];
       const double pivot = pivots_(order(i));
       if (self > 0 && pivot > best_ratio * self) {
         best_ratio = pivot / self;
@@ -99,10 +103,9 @@ class PivotedRoot {
     const double root = std::sqrt(pivots_(pivot_point));
     auto factor = factor_storage_.all();
     factor(rank_, rank_) = root;
-    const auto pivot_row = factor.row(rank_).head(rank_);
+    multiply_by_row(rank_, rank_ + 1);
     for (Index i = rank_ + 1; i < factor.rows(); ++i) {
-      const double value =
-          (schur(order(i), pivot_point) - factor.row(i).head(rank_).dot(pivot_row)) / root;
+      const double value = (schur(order(i), pivot_point) - products_(i)) / root;
       factor(i, rank_) = value;
       pivots_(order(i)) -= value * value;
     }
@@ -111,14 +114,22 @@ class PivotedRoot {
   void finish_remainder(const ConstRows& schur) {
     const Index left = factor().rows() - rank_;
     auto remainder = remainder_.resize(left, left);
-    const auto below = factor().bottomLeftCorner(left, rank_);
-    for (Index i = 0; i < left; ++i) {
-      for (Index j = 0; j <= i; ++j) {
-        const double value =
-            schur(order(rank_ + i), order(rank_ + j)) - below.row(i).dot(below.row(j));
+    for (Index j = 0; j < left; ++j) {
+      multiply_by_row(rank_ + j, rank_ + j);
+      for (Index i = j; i < left; ++i) {
+        const double value = schur(order(rank_ + i), order(rank_ + j)) - products_(rank_ + i);
         remainder(i, j) = remainder(j, i) = value;
       }
     }
+  }
+
+  // products_(i) = the product of row i with that row, over the first rank_ columns, from row
+  // `first` on.
+  void multiply_by_row(Index row, Index first) {
+    const Index size = factor().rows();
+    const double* numbers = factor_storage_.data();
+    linalg::loops().multiply_vector(rank_, {numbers, size}, first, size, numbers + row * size,
+                                    products_.data());
   }
 
   RowBuffer::ConstMap factor() const { return factor_storage_.all(); }
@@ -127,6 +138,7 @@ class PivotedRoot {
   RowBuffer factor_storage_;
   RowBuffer remainder_;
   Vector pivots_;
+  Vector products_;
   Index rank_ = 0;
 };
 

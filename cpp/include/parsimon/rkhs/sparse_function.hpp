@@ -98,10 +98,11 @@ class SparseFunction {
     const Index old = candidates_.size();
     for (std::size_t i = 0; i < active.size(); ++i) {
       candidates_.add({false, active[i], dictionary_.next_id() + static_cast<Index>(i)},
-                      batch.views.data(), new_weights.row(static_cast<Index>(i)));
+                      batch.views.data(), &new_weights.coeffRef(static_cast<Index>(i), 0),
+                      new_weights.cols());
     }
     candidates_.compare(dictionary_, basis_size(), static_cast<Index>(active.size()));
-    require_finite(candidates_.gram().all().sum());
+    require_finite(candidates_.gram());
     auto cross = candidates_.cross().all();
     const auto known = batch.kernel_values.all();
     linalg::select_columns(known, active, static_cast<Index>(active.size()), cross, old);
@@ -114,7 +115,8 @@ class SparseFunction {
     }
     move(shrink, increments);
     for (Index i = 0; i < old; ++i) {
-      candidates_.weights().row(i) = weights_.row(candidates_[i].index);
+      std::copy_n(weights_.row(candidates_[i].index).data(), weights_.columns(),
+                  candidates_.weights().row(i).data());
     }
     settle(samples, batch.views.data(), limit);
     // The two errors need not be orthogonal: they add up at worst, to the budget but for the last
@@ -130,7 +132,7 @@ class SparseFunction {
     if (changes_ > 0) refactor();
     start_election();
     candidates_.compare(dictionary_, basis_size(), 0);
-    require_finite(candidates_.gram().all().sum());
+    require_finite(candidates_.gram());
     settle(RowMatrix(0, dictionary_.features()), nullptr, budget, stakes(budget));
     // Points that were worth a closer look may be too nearly dependent to build upon.
     if (candidates_.size() > 0) refactor();
@@ -145,7 +147,7 @@ class SparseFunction {
     for (Index i = 0; i < points.rows(); ++i) {
       dictionary_.append(points.row(i), views.data(), i, is_protected[static_cast<std::size_t>(i)],
                          dictionary_.next_id());
-      weights_.append(weights.row(i));
+      weights_.append(&weights.coeffRef(i, 0));
     }
     refactor();
   }
@@ -162,7 +164,7 @@ class SparseFunction {
   void append(const RowVector& point, const RowVector& weights) {
     forget_factor();
     dictionary_.append(point, false);
-    weights_.append(weights);
+    weights_.append(weights.data());
   }
 
   // Point i goes with its weights, and the last one takes its place.
@@ -218,6 +220,8 @@ class SparseFunction {
   static constexpr double kDrift = 1e-8;
   // As many changes as no factor sees between two probes: it is to be built anew.
   static constexpr Index kDrifted = Index{1} << 40;
+  static constexpr const char* kNotFinite =
+      "The kernel is not finite at these samples; scale the features or choose another kernel.";
 
   // Points outside the basis that may be removed stand for election again with every step: the
   // basis has changed since.
@@ -225,7 +229,8 @@ class SparseFunction {
     candidates_.clear(dictionary_, weights_.columns());
     for (Index i = basis_size(); i < model_order(); ++i) {
       if (dictionary_.is_protected(i)) continue;
-      candidates_.add({true, i, dictionary_.id(i)}, dictionary_.views(), weights_.row(i));
+      candidates_.add({true, i, dictionary_.id(i)}, dictionary_.views(), weights_.row(i).data(),
+                      weights_.columns());
     }
   }
 
@@ -236,14 +241,17 @@ class SparseFunction {
   }
 
   void move(double shrink, const ConstRows& increments) {
-    function_weights() *= shrink;
-    if (increments.rows() > 0) function_weights() += increments;
+    const bool only_shrinks = increments.rows() == 0;
+    for (Index i = 0; i < model_order(); ++i) {
+      double* row = weights_.row(i).data();
+      for (Index c = 0; c < scored_; ++c) {
+        row[c] = shrink * row[c] + (only_shrinks ? 0.0 : increments(i, c));
+      }
+    }
   }
 
-  static void require_finite(double kernel_value) {
-    require(std::isfinite(kernel_value),
-            "The kernel is not finite at these samples; scale the features or choose another "
-            "kernel.");
+  static void require_finite(const RowBuffer& values) {
+    require(all_finite(values.data(), values.rows() * values.columns()), kNotFinite);
   }
 
   // What candidates cost if they are found dependent. A tenth of the budget is little enough that
@@ -251,8 +259,14 @@ class SparseFunction {
   // not worth the trouble.
   PivotedRoot::Stakes stakes(double budget) const {
     PivotedRoot::Stakes stakes;
-    stakes.weights = candidates_.weights().all().leftCols(scored_).rowwise().norm();
-    const double all = stakes.weights.dot(candidates_.gram().all().diagonal().cwiseSqrt());
+    double all = 0;
+    for (Index i = 0; i < candidates_.size(); ++i) {
+      const double* weights = candidates_.weights().row(i).data();
+      double square = 0;
+      for (Index c = 0; c < scored_; ++c) square += weights[c] * weights[c];
+      stakes.weights.push_back(std::sqrt(square));
+      all += stakes.weights.back() * std::sqrt(candidates_.gram().row(i)(i));
+    }
     if (budget > kResolution * all) stakes.affordable = 0.1 * budget;
     stakes.finest = std::max(Newcomers::kFinest, dictionary_.kernel().resolution());
     return stakes;
@@ -280,7 +294,8 @@ class SparseFunction {
     set_aside_outside(known);
     weights_.resize(known + independent);
     for (Index i = 0; i < independent; ++i) {
-      weights_.row(known + i) = candidates_.weights().row(newcomers_.order(i));
+      std::copy_n(candidates_.weights().row(newcomers_.order(i)).data(), weights_.columns(),
+                  weights_.row(known + i).data());
     }
     squared_error = komp_.run(factor_, newcomers_, weights_, protected_basis(), scored_,
                               squared_budget, squared_error, limit.points);
@@ -300,7 +315,7 @@ class SparseFunction {
     for (Index i = known; i < model_order(); ++i) {
       if (!dictionary_.is_protected(i)) continue;
       outside_.push_back(i);
-      outside_weights_.append(weights_.row(i));
+      outside_weights_.append(weights_.row(i).data());
     }
   }
 
@@ -366,24 +381,24 @@ class SparseFunction {
       }
     }
     order_.insert(order_.end(), outside_.begin(), outside_.end());
-    for (Index i = 0; i < outside_weights_.rows(); ++i) weights_.append(outside_weights_.row(i));
+    for (Index i = 0; i < outside_weights_.rows(); ++i)
+      weights_.append(outside_weights_.row(i).data());
     for (const Index z : newcomers_.unfolded()) {
       const Index i = newcomers_.independent() + z;
       place(candidate(i));
-      weights_.append(candidates_.weights().row(newcomers_.order(i)));
+      weights_.append(candidates_.weights().row(newcomers_.order(i)).data());
     }
     const std::vector<Index>& removed = komp_.removed();
     const auto changed = std::count_if(removed.begin(), removed.end(),
                                        [&](Index position) { return position < known; }) +
-                         static_cast<Index>(komp_.surviving_newcomers().size());
+                         newcomers_.size();
     if (changed > 0) dependents_.invalidate();
     changes_ += changed;
     dictionary_.select(order_);
   }
 
   void join_factor() {
-    if (komp_.surviving_newcomers().empty()) return;
-    factor_.append_transposed(komp_.surviving_coefficients(), newcomers_.factor());
+    if (newcomers_.size() > 0) factor_.append(newcomers_.coefficient_rows(), newcomers_.factor());
   }
 
   // Without a budget nothing can be compressed and no factor is needed: only a sample that is
@@ -394,7 +409,7 @@ class SparseFunction {
                                                const ConstRows& increments) {
     Vector self_kernel(samples.rows());
     dictionary_.kernel().diagonal(batch.views.data(), self_kernel);
-    for (const Index i : active) require_finite(self_kernel(i));
+    for (const Index i : active) require(std::isfinite(self_kernel(i)), kNotFinite);
     move(shrink, increments);
     report_ = CompressionReport();
     const Index first_id = dictionary_.next_id();
@@ -405,11 +420,14 @@ class SparseFunction {
       while (twin < model_order() && dictionary_.point(twin) != sample) ++twin;
       if (twin == model_order()) {
         dictionary_.append(sample, batch.views.data(), active[i], false, id);
-        weights_.append(RowVector::Zero(weights_.columns()));
+        weights_.resize(weights_.rows() + 1);
+        std::fill_n(weights_.row(twin).data(), weights_.columns(), 0.0);
       } else {
         report_.removed.push_back(id);
       }
-      weights_.row(twin).head(scored_) += new_weights.row(static_cast<Index>(i));
+      for (Index c = 0; c < scored_; ++c) {
+        weights_.row(twin)(c) += new_weights(static_cast<Index>(i), c);
+      }
     }
     report_.model_order = model_order();
     return report_;
