@@ -109,7 +109,7 @@ def empty_python(tmp_path_factory, wheel):
     folder = tmp_path_factory.mktemp("empty")
     venv.create(folder, with_pip=True)
     python = folder / ("Scripts" if os.name == "nt" else "bin") / f"python{EXECUTABLE}"
-    run(python, "-m", "pip", "install", "--quiet", wheel, cwd=folder)
+    run(python, "-I", "-m", "pip", "install", "--quiet", wheel, cwd=folder)
     return python
 
 
