@@ -7,6 +7,9 @@ BUILD := build
 
 CXX_FILES = $(shell find cpp -name '*.hpp' -o -name '*.cpp')
 PY_DIRS = $(wildcard python tests bench docs)
+# pytest of an environment: a process on every core, with one thread each.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(1)/bin/python -m pytest --numprocesses=auto --dist=worksteal
+LOWEST := $(BUILD)/lowest
 # Only the instruction sets that this machine runs: a wheel for all (pip wheel .) takes half as long
 # again.
 HAS = $(if $(shell grep -m1 -ow $(1) /proc/cpuinfo 2>/dev/null),;$(2))
@@ -18,16 +21,18 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_GENERATOR := Ninja
 
 .NOTPARALLEL:
-.PHONY: help demo test test-python test-cpp lint format bench sanitize clean
+.PHONY: help demo test test-python test-cpp test-slow test-lowest lint format bench sanitize clean
 
 help:
-	@echo "make demo      train on a stream, compare with SVC, write demo.png"
-	@echo "make test      linters, pytest and the C++ tests"
-	@echo "               (one of them: make lint, make test-python ARGS='-k komp', make test-cpp)"
-	@echo "make bench     benchmarks"
-	@echo "make sanitize  the C++ tests under the address and undefined-behaviour sanitizers"
-	@echo "make format    format all C++ and Python"
-	@echo "make clean     remove everything that make built"
+	@echo "make demo         train on a stream, compare with SVC, write demo.png"
+	@echo "make test         linters, pytest and the C++ tests"
+	@echo "                  (one of them: make lint, make test-python ARGS='-k komp', make test-cpp)"
+	@echo "make test-slow    what takes minutes: statistical tests, and those of packaging"
+	@echo "make test-lowest  pytest with the lowest versions that pyproject.toml declares"
+	@echo "make bench        benchmarks"
+	@echo "make sanitize     the C++ tests under the address and undefined-behaviour sanitizers"
+	@echo "make format       format all C++ and Python"
+	@echo "make clean        remove everything that make built"
 	@echo "PYTHON=python3.12 make ...  uses another interpreter (after make clean)"
 
 demo: $(VENV)/.installed
@@ -35,9 +40,19 @@ demo: $(VENV)/.installed
 
 test: lint test-python test-cpp
 
-test-python: $(VENV)/.dev
-	OPENBLAS_NUM_THREADS=1 PARSIMON_WHEEL="$$(ls $(CURDIR)/$(BUILD)/dist/*.whl)" \
-	  $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(ARGS)
+test-python: SELECT = not slow
+test-slow: SELECT = slow
+test-python test-slow: $(VENV)/.dev
+	PARSIMON_WHEEL="$$(ls $(CURDIR)/$(BUILD)/dist/*.whl)" \
+	  $(call PYTEST,$(VENV)) -m "$(SELECT)" $(ARGS)
+
+# Old versions warn of what newer ones of others deprecate.
+test-lowest: $(VENV)/.dev
+	$(BIN)/python -m venv --clear $(LOWEST)
+	$(BIN)/python tests/declared.py > $(LOWEST)/versions.txt
+	$(LOWEST)/bin/python -m pip install --quiet --only-binary=:all: \
+	  --constraint $(LOWEST)/versions.txt "$$(ls $(BUILD)/dist/*.whl)[test]"
+	$(call PYTEST,$(LOWEST)) -m "not slow" -W ignore::DeprecationWarning $(ARGS)
 
 test-cpp: $(BUILD)/cpp/.stamp
 	$(BIN)/cmake --build $(BUILD)/cpp

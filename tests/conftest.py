@@ -1,5 +1,7 @@
 """What the tests of the benchmarks share, and what all tests need of the system."""
 
+import os
+import runpy
 import signal
 from importlib import import_module
 from pathlib import Path
@@ -7,11 +9,31 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+OFFLINE = ROOT / "tests" / "offline"
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would the programs
 # that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No network, neither here nor in the programs that the tests start.
+runpy.run_path(str(OFFLINE / "sitecustomize.py"))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(OFFLINE), os.environ.get("PYTHONPATH")])
+)
+
+
+@pytest.fixture(autouse=True)
+def real_data(request, monkeypatch):
+    """Show real data to the tests that are marked with their names, and to no others."""
+    mark = request.node.get_closest_marker("data")
+    if mark is None:
+        monkeypatch.delenv("PARSIMON_DATA", raising=False)
+        return
+    folder = os.environ.get("PARSIMON_DATA", "")
+    absent = [name for name in mark.args if not (Path(folder) / f"{name}.npz").is_file()]
+    if not folder or absent:
+        pytest.skip(f"needs {', '.join(mark.args)} (.npz) in the folder that PARSIMON_DATA names")
 
 
 @pytest.fixture

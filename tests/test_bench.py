@@ -1,7 +1,6 @@
 """``python -m bench``: on tiny sizes, that it measures what it says."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -120,10 +119,9 @@ def test_limits_without_mnist(bench, capsys, monkeypatch):
     assert "training: skipped. There is no mnist.npz here." in capsys.readouterr().out
 
 
+@pytest.mark.data("mnist")
 @pytest.mark.usefixtures("quick")
 def test_speed_on_mnist(bench, capsys):
-    if not (Path(os.environ.get("PARSIMON_DATA", "")) / "mnist.npz").is_file():
-        pytest.skip("needs mnist.npz in PARSIMON_DATA")
     assert bench("cli").main(["speed", "--task", "mnist", "--samples", "640"]) == 0
     assert "640 samples of 784 features" in capsys.readouterr().out
 

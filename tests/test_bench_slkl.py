@@ -86,15 +86,7 @@ class TestSpeed:
             assert -1e-9 < timing.gap <= 1e-4
 
 
-@pytest.fixture
-def real_data():
-    try:
-        datasets.load_abalone()
-    except OSError as error:
-        pytest.skip(str(error))
-
-
-@pytest.mark.usefixtures("real_data")
+@pytest.mark.data("abalone")
 def test_speed_command(bench, tmp_path, capsys):
     file = tmp_path / "speed.json"
     arguments = ["--task", "abalone", "--columns", "60", "--samples", "300", "--repeat", "1"]
@@ -103,7 +95,7 @@ def test_speed_command(bench, tmp_path, capsys):
     assert json.loads(file.read_text())["results"]["abalone"]["step"]["ratio"] > 0
 
 
-@pytest.mark.usefixtures("real_data")
+@pytest.mark.data("boston")
 def test_tables_show_printed_figures_beside_ours(bench, tmp_path):
     slkl, store = bench("papers.slkl"), bench("experiments").Store(tmp_path)
     task = next(task for task in slkl.TASKS if task.name == "boston")

@@ -1,6 +1,5 @@
 """Loaders. Nothing here touches the network."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ from sklearn.utils import Bunch
 
 from parsimon import datasets
 
-REAL_DATA = os.environ.get("PARSIMON_DATA", "")
 USPS_TRAIN = [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644]
 
 
@@ -292,57 +290,54 @@ class TestNeither:
         assert not hasattr(openml, "query")
 
 
-@pytest.mark.skipif(not REAL_DATA, reason="PARSIMON_DATA is not set")
 class TestRealData:
-    @pytest.fixture
-    def load(self):
-        def load(name, *, file=None, **options):
-            if not (Path(REAL_DATA) / f"{file or name}.npz").is_file():
-                pytest.skip(f"PARSIMON_DATA has no {file or name}.npz")
-            return getattr(datasets, f"load_{name}")(**options)
-
-        return load
-
-    def test_mnist(self, load):
-        X, y = load("mnist", return_X_y=True, dtype=np.float32)
+    @pytest.mark.data("mnist")
+    def test_mnist(self):
+        X, y = datasets.load_mnist(return_X_y=True, dtype=np.float32)
         assert X.shape == (60000, 784)
         assert_allclose(X.mean(dtype=np.float64), 0.13066, atol=1e-5)
         assert_array_equal(np.bincount(y)[:3], [5923, 6742, 5958])
-        assert load("mnist", subset="test").data.shape == (10000, 784)
+        assert datasets.load_mnist(subset="test").data.shape == (10000, 784)
 
-    def test_usps(self, load):
-        usps = load("usps", subset="all")
+    @pytest.mark.data("usps")
+    def test_usps(self):
+        usps = datasets.load_usps(subset="all")
         assert usps.data.shape == (9298, 256)
         assert usps.data.min() == 0
         assert usps.data.max() == 1
         assert_array_equal(np.bincount(usps.target[:7291]), USPS_TRAIN)
 
-    def test_abalone(self, load):
-        X, y = load("abalone", return_X_y=True)
+    @pytest.mark.data("abalone")
+    def test_abalone(self):
+        X, y = datasets.load_abalone(return_X_y=True)
         assert_array_equal(X[:, :3].sum(axis=0), [1528, 1307, 1342])
         assert_allclose(y.mean(), 9.9337, atol=1e-4)
 
-    def test_boston(self, load):
-        X, y = load("boston", return_X_y=True)
+    @pytest.mark.data("boston")
+    def test_boston(self):
+        X, y = datasets.load_boston(return_X_y=True)
         assert X.shape == (506, 13)
         assert_allclose([y.mean(), X[:, 0].mean()], [22.5328, 3.61352], atol=1e-4)
 
-    def test_lidar(self, load):
-        X, y = load("lidar", return_X_y=True)
+    @pytest.mark.data("lidar")
+    def test_lidar(self):
+        X, y = datasets.load_lidar(return_X_y=True)
         assert X.shape == (221, 1)
         assert (X.min(), X.max()) == (390, 720)
         assert_allclose([y.min(), y.max()], [-0.9496, 0.0269], atol=1e-4)
 
-    def test_curry_shots(self, load):
-        X = load("curry_shots", return_X=True)
+    @pytest.mark.data("curry_shots")
+    def test_curry_shots(self):
+        X = datasets.load_curry_shots(return_X=True)
         assert X.shape == (8298, 1)
-        assert load("curry_shots", subset="test").data.shape == (980, 1)
+        assert datasets.load_curry_shots(subset="test").data.shape == (980, 1)
         assert 0 < X.min() < X.max() < 1
         # The three-point line is at 22 to 23.75 feet: half of his shots are from behind it.
         assert 0.45 < (X > 22 / 40).mean() < 0.6
 
-    def test_chicago_crimes(self, load):
-        crimes = load("chicago_crimes", file="chicago_crimes_2018", subset="all")
+    @pytest.mark.data("chicago_crimes_2018")
+    def test_chicago_crimes(self):
+        crimes = datasets.load_chicago_crimes(subset="all")
         assert crimes.data.shape == (156385, 2)
         assert_allclose(crimes.bounds, [[-87.934, -87.525], [41.645, 42.023]], atol=1e-3)
 

@@ -49,14 +49,18 @@ def loss(model, X):
 
 
 @pytest.mark.parametrize("cls", ALL)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [
+        "toy",
+        pytest.param("curry", marks=pytest.mark.data("curry_shots")),
+        pytest.param("chicago", marks=pytest.mark.data("chicago_crimes_2018")),
+    ],
+)
 def test_near_the_batch_fit_with_steps_by_our_own_rule(case, cls, batch_fit):
     load, variance, nodes, tolerance, seeds = CASES[case]
     for seed in seeds:
-        try:
-            train, test = load(seed)
-        except FileNotFoundError as error:
-            pytest.skip(str(error))
+        train, test = load(seed)
         settings = {
             "domain": [(0, 1)] * train.shape[1],
             "grid_size": nodes,

@@ -14,6 +14,8 @@ def distinct_labels(labels: ArrayLike, name: str) -> NDArray[Any]:
     given = np.asarray(labels)
     if given.dtype.kind == "f" and not np.isfinite(given).all():
         raise ValueError(f"{name} must hold labels; it contains NaN or infinity.")
+    if given.dtype.kind == "S":  # which scikit-learn 1.6 accepts with a warning
+        raise ValueError(f"{name} must hold labels of one type, all numbers or all text, no bytes.")
     try:
         if name == "y":
             check_classification_targets(given)

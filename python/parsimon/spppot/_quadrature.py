@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,6 +18,8 @@ _PER_CELL = 3
 _MOST_NODES = 1 << 18
 _SCATTERED_NODES = 1 << 14
 _BLOCK = 1 << 14
+# SciPy 1.15 renamed the argument.
+_SEED = "rng" if "rng" in inspect.signature(qmc.Sobol).parameters else "seed"
 # By what the bound of a cell is above what has been seen there, in logarithms, and how far it may
 # be below that of another.
 _SLACK = float(np.log(1.2))
@@ -30,7 +33,7 @@ def integrate(density: Density, box: Array, cells: Sequence[int] | None) -> floa
         return 0.0
     volume = float(np.prod(width))
     if cells is None or np.prod([float(_PER_CELL * n) for n in cells]) > _MOST_NODES:
-        unit = qmc.Sobol(len(box), rng=0).random(_SCATTERED_NODES)
+        unit = qmc.Sobol(len(box), **{_SEED: 0}).random(_SCATTERED_NODES)
         values = _in_blocks(density, box[:, 0] + unit * width)
         return volume * float(values.mean())
     axes, shares = zip(*(_panels(n) for n in cells), strict=True)
