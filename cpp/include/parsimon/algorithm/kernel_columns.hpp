@@ -60,20 +60,23 @@ class KernelColumns {
     correlations_ = RowMatrix::Zero(size(), targets.cols());
     if (store_products_) products_ = RowMatrix::Zero(size(), size());
     std::vector<View> views;
-    RowMatrix block;
+    RowMatrix block, with_targets(size(), targets.cols());
     Index start = 0;
     while (start < samples.rows() && keep_going()) {
       const Index count = std::min(kBlock, samples.rows() - start);
       points_.make_views(samples.middleRows(start, count), views);
       columns_at(views, count, block);
-      norms_ += block.colwise().squaredNorm().transpose();
-      correlations_.noalias() += block.transpose() * targets.middleRows(start, count);
-      if (store_products_) {
-        products_.template selfadjointView<Eigen::Lower>().rankUpdate(block.transpose());
+      for (Index i = 0; i < count; ++i) {
+        for (Index m = 0; m < size(); ++m) norms_(m) += block(i, m) * block(i, m);
       }
+      linalg::multiply_transpose_by(block, targets.middleRows(start, count), with_targets);
+      correlations_ += with_targets;
+      if (store_products_) linalg::add_self_product(block, products_);
       start += count;
     }
-    products_.template triangularView<Eigen::StrictlyUpper>() = products_.transpose();
+    for (Index i = 0; i < products_.rows(); ++i) {
+      for (Index k = 0; k < i; ++k) products_(k, i) = products_(i, k);
+    }
     require(std::isfinite(norms_.sum()) && std::isfinite(norms_.squaredNorm()) &&
                 correlations_.allFinite() && target_norms_.allFinite(),
             "The kernel's values or the targets are beyond the range in which their squares are "

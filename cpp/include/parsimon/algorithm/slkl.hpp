@@ -1,6 +1,5 @@
 #pragma once
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -334,20 +333,20 @@ class SlklSolver {
   bool step_on_support(std::vector<Index>& kept, Vector& w) const {
     const Eigen::MatrixXd gram = ridge_.gram()(kept, kept);
     const Vector slope = ridge_.correlations()(kept) - gram * w - threshold_ * w.cwiseSign();
-    Eigen::MatrixXd damped = gram;
-    damped.diagonal() *= 1 + kDamping;
-    const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> factor(damped);
-    if (factor.info() != Eigen::Success) return false;
-    const Vector direction = factor.solve(slope);
-    if (!direction.allFinite()) return false;
+    RowMatrix damped = gram;
+    for (Index i = 0; i < w.size(); ++i) damped(i, i) *= 1 + kDamping;
+    if (!linalg::cholesky(damped)) return false;
+    RowMatrix direction = slope;
+    linalg::solve_cholesky(damped, direction);
+    if (!all_finite(direction.data(), direction.size())) return false;
 
     double first = 1;  // up to where all signs hold, and the Lasso surely decreases
     for (Index i = 0; i < w.size(); ++i) {
-      if (direction(i) * w(i) < 0) first = std::min(first, -w(i) / direction(i));
+      if (direction(i, 0) * w(i) < 0) first = std::min(first, -w(i) / direction(i, 0));
     }
     Vector next;
     for (double length = 1;; length = std::max(first, length / 4)) {
-      next = w + length * direction;
+      next = w + length * direction.col(0);
       next = (next.array() * w.array() > 0).select(next, 0.0);
       const Vector change = next - w;
       if (length <= first || change.dot(gram * change) < 2 * change.dot(slope)) break;

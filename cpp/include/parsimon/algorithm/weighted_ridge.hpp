@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "parsimon/rkhs/positive_inverse.hpp"
+#include "parsimon/linalg/triangular.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -110,17 +110,25 @@ class WeightedRidge {
     updates_since_refresh_ = 0;
     if (size_ == 0) return;
     const Vector root = weights().cwiseSqrt();
-    auto g = base_.topLeftCorner(size_, size_);
-    g = root.asDiagonal() * gram() * root.asDiagonal();
-    g.diagonal().array() += 1;
-    if (!invert_positive(g)) {
+    RowMatrix g(size_, size_);
+    for (Index i = 0; i < size_; ++i) {
+      for (Index k = 0; k < size_; ++k) g(i, k) = root(i) * gram_(i, k) * root(k);
+      g(i, i) += 1;
+    }
+    if (!linalg::invert_positive(g)) {
       throw DivergenceError(
           "The weights of the kernels have left the range of finite numbers; scale features and "
           "targets, or choose a larger sparsity.");
     }
-    g = root.asDiagonal() * g * root.asDiagonal();
-    diagonal_.head(size_) = g.diagonal();
-    solution_.head(size_).noalias() = g * correlations();
+    for (Index i = 0; i < size_; ++i) {
+      double sum = 0;
+      for (Index k = 0; k < size_; ++k) {
+        base_(k, i) = root(i) * g(i, k) * root(k);
+        sum += base_(k, i) * correlations_(k);
+      }
+      solution_(i) = sum;
+      diagonal_(i) = base_(i, i);
+    }
   }
 
   // Keeps these columns, in this order, with these mu.

@@ -160,4 +160,26 @@ inline void multiply_transpose_by(const ConstRows& a, const ConstRows& b, Rows v
             values.outerStride());
 }
 
+struct SelfProduct;
+
+// The lower triangle of sum += a' a.
+inline void add_self_product(const ConstRows& a, Rows sum) {
+  const Index size = a.cols(), depth = a.rows();
+  if (size == 0 || depth == 0) return;
+  const Narrow<double> right = narrow(a);
+  const double flops = static_cast<double>(depth) * static_cast<double>(size * size);
+  share(size, 2 * kGrain, flops, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; i += 2 * kGrain) {
+      const Index last = std::min(i + 2 * kGrain, end), width = padded(last);
+      double* product = scratch<SelfProduct>((last - i) * width);
+      loops().multiply(last - i, width, depth, {a.data() + i, 1, a.outerStride()}, right, product,
+                       width);
+      for (Index r = i; r < last; ++r) {
+        double* row = sum.data() + r * sum.outerStride();
+        for (Index j = 0; j <= r; ++j) row[j] += product[(r - i) * width + j];
+      }
+    }
+  });
+}
+
 }  // namespace parsimon::linalg

@@ -249,6 +249,16 @@ inline bool cholesky(Rows matrix) {
   return true;
 }
 
+// A symmetric positive definite matrix becomes its inverse. Returns false, and leaves the matrix
+// undefined, if it is not numerically positive definite.
+inline bool invert_positive(Rows matrix) {
+  if (!cholesky(matrix)) return false;
+  invert_lower(matrix);
+  const RowMatrix root = matrix;
+  multiply_lower_transpose(root, root, matrix);
+  return true;
+}
+
 // right <- A^-1 right, given L with L L' = A.
 inline void solve_cholesky(const ConstRows& lower, Rows right) {
   const Index size = lower.rows(), columns = right.cols();
