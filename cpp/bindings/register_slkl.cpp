@@ -1,7 +1,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
-#include <parsimon/algorithm/slkl.hpp>
+#include <parsimon/algorithm/slkl/solver.hpp>
 #include <parsimon/io/slkl_file.hpp>
 #include <string>
 #include <utility>

@@ -1,4 +1,5 @@
-#include <parsimon/algorithm/slkl.hpp>
+#include <Eigen/Cholesky>
+#include <parsimon/algorithm/slkl/solver.hpp>
 #include <parsimon/io/slkl_file.hpp>
 
 #include "check.hpp"
@@ -119,7 +120,7 @@ TEST(inverse_is_fresh_after_50000_updates) {
   const KernelColumns columns = p.columns(true);
   SlklSettings settings;
   settings.penalty = 1e-4;
-  SlklSolver<StoredProducts> solver(columns, 0, settings);
+  SlklSolver solver(columns, 0, settings);
   Random random(4);
   Vector mu(columns.size());
   for (Index m = 0; m < mu.size(); ++m) mu(m) = std::exp(2 * random.normal());
@@ -136,7 +137,7 @@ TEST(alignment_and_stiffness_are_those_of_the_dense_inverse) {
   const Problem p = make_problem(50, 10, 0.7, 5);
   const Dense dense = p.dense(0.01);
   const KernelColumns columns = p.columns(true);
-  SlklSolver<StoredProducts> solver(columns, 0, SlklSettings());
+  SlklSolver solver(columns, 0, SlklSettings());
   Vector mu = Vector::LinSpaced(10, 0.1, 2.0);
   solver.start(mu);
   Eigen::MatrixXd k = dense.columns * mu.asDiagonal() * dense.columns.transpose();
@@ -155,7 +156,7 @@ TEST(exact_steps_reach_the_minimum_along_their_coordinate_and_never_increase_the
   const KernelColumns columns = p.columns(true);
   SlklSettings settings;
   settings.penalty = 0.02;
-  SlklSolver<StoredProducts> solver(columns, 0, settings);
+  SlklSolver solver(columns, 0, settings);
   Random random(7);
   double before = solver.objective();
   for (int k = 0; k < 500; ++k) {
@@ -205,7 +206,7 @@ TEST(gap_bounds_the_distance_to_the_minimum_from_anywhere) {
   for (int k = 0; k < 20; ++k) {
     Vector mu(40);
     for (Index m = 0; m < 40; ++m) mu(m) = std::max(0.0, random.normal());
-    SlklSolver<StoredProducts> solver(columns, 0, settings);
+    SlklSolver solver(columns, 0, settings);
     solver.start(mu);
     CHECK(solver.objective() - solver.gap() <= minimum * (1 + 1e-10));
   }

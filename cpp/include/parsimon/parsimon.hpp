@@ -8,7 +8,7 @@
 #include "parsimon/algorithm/policy_evaluation.hpp"
 #include "parsimon/algorithm/polk.hpp"
 #include "parsimon/algorithm/risk.hpp"
-#include "parsimon/algorithm/slkl.hpp"
+#include "parsimon/algorithm/slkl/solver.hpp"
 #include "parsimon/algorithm/spppot.hpp"
 #include "parsimon/density/quadrature.hpp"
 #include "parsimon/io/archive.hpp"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 #include <vector>
 
 #include "parsimon/linalg/triangular.hpp"
@@ -22,7 +21,7 @@ namespace parsimon {
 // G itself is base_ + sum_k sign_k v_k v_k': the rank-one corrections (25) to (27) are collected
 // and taken up as one product of matrices. Every max(500, size()) updates G is computed afresh from
 // I + D^1/2 B D^1/2, whose eigenvalues are at least 1. Order is free: the last column takes the
-// place of one that goes. O(size()^2) an update, O(1) for alignment() and stiffness().
+// place of one that goes. O(size()^2) per update, O(1) for alignment() and stiffness().
 class WeightedRidge {
  public:
   Index size() const { return size_; }
@@ -33,11 +32,13 @@ class WeightedRidge {
   auto diagonal() const { return diagonal_.head(size_); }
   auto gram() const { return gram_.topLeftCorner(size_, size_); }
 
-  Eigen::MatrixXd inverse() const {
-    Eigen::MatrixXd g = base_.topLeftCorner(size_, size_);
+  RowMatrix inverse() const {
+    RowMatrix g = base_.topLeftCorner(size_, size_);
     for (Index k = 0; k < pending_; ++k) {
-      g +=
-          signs_(k) * corrections_.col(k).head(size_) * corrections_.col(k).head(size_).transpose();
+      for (Index i = 0; i < size_; ++i) {
+        const double factor = signs_(k) * corrections_(k, i);
+        for (Index j = 0; j < size_; ++j) g(i, j) += factor * corrections_(k, j);
+      }
     }
     return g;
   }
@@ -48,15 +49,21 @@ class WeightedRidge {
   // b = c_i' K^-1 c_i = (1 - G_ii / mu_i) / mu_i
   double stiffness(Index i) const { return (1 - diagonal_(i) / mu_(i)) / mu_(i); }
 
+  // B v, for a vector with one number per column.
+  Vector gram_times(const Eigen::Ref<const Vector>& v) const {
+    Vector product(size_);
+    linalg::multiply_vector({gram_.data(), capacity()}, size_, size_, v.data(), product.data());
+    return product;
+  }
+
   // G b, for a column that is not in the set: b = C'c.
   void solve(const Eigen::Ref<const Vector>& b, Vector& product) {
-    product.noalias() = base_.topLeftCorner(size_, size_) * b;
-    if (pending_ == 0) return;
-    const auto corrections = corrections_.topLeftCorner(size_, pending_);
-    auto projected = projected_.head(pending_);
-    projected.noalias() = corrections.transpose() * b;
-    projected.array() *= signs_.head(pending_).array();
-    product.noalias() += corrections * projected;
+    product.resize(size_);
+    if (size_ == 0) return;
+    linalg::multiply_vector({base_.data(), capacity()}, size_, size_, b.data(), product.data());
+    linalg::multiply_vector({corrections_.data(), capacity()}, pending_, size_, b.data(),
+                            projected_.data());
+    add_corrections(product);
   }
 
   // Case 2, (25): mu_i becomes mu > 0.
@@ -83,24 +90,26 @@ class WeightedRidge {
   void append(const Eigen::Ref<const Vector>& b, const Eigen::Ref<const Vector>& product,
               double square, double correlation, double mu, double stiffness) {
     if (size_ == capacity()) grow();
-    const double a = correlation - b.dot(solution());
+    double a = correlation;
+    for (Index i = 0; i < size_; ++i) a -= b(i) * solution_(i);
     const double s = mu / (1 + mu * stiffness);
     const Index last = size_++;
-    gram_.col(last).head(last) = b;
-    gram_.row(last).head(last) = b.transpose();
+    column_.resize(size_);
+    for (Index i = 0; i < last; ++i) {
+      gram_(i, last) = gram_(last, i) = b(i);
+      base_(i, last) = base_(last, i) = 0;
+      column_(i) = product(i);
+    }
     gram_(last, last) = square;
+    base_(last, last) = 0;
+    column_(last) = -1;
+    for (Index k = 0; k < kPending; ++k) corrections_(k, last) = 0;
     correlations_(last) = correlation;
     mu_(last) = mu;
-    base_.col(last).head(size_).setZero();
-    base_.row(last).head(size_).setZero();
-    corrections_.row(last).setZero();
     diagonal_(last) = 0;
     solution_(last) = 0;
-    column_.resize(size_);
-    column_.head(last) = product;
-    column_(last) = -1;
     add_correction(s);
-    solution_.head(size_) -= s * a * column_;
+    for (Index i = 0; i < size_; ++i) solution_(i) -= s * a * column_(i);
     count_update();
   }
 
@@ -109,10 +118,14 @@ class WeightedRidge {
     pending_ = 0;
     updates_since_refresh_ = 0;
     if (size_ == 0) return;
-    const Vector root = weights().cwiseSqrt();
     RowMatrix g(size_, size_);
+    std::vector<double> root;
+    for (Index i = 0; i < size_; ++i) root.push_back(std::sqrt(mu_(i)));
+    const auto scale = [&](Index i, Index k) {
+      return root[static_cast<std::size_t>(i)] * root[static_cast<std::size_t>(k)];
+    };
     for (Index i = 0; i < size_; ++i) {
-      for (Index k = 0; k < size_; ++k) g(i, k) = root(i) * gram_(i, k) * root(k);
+      for (Index k = 0; k < size_; ++k) g(i, k) = scale(i, k) * gram_(i, k);
       g(i, i) += 1;
     }
     if (!linalg::invert_positive(g)) {
@@ -121,26 +134,38 @@ class WeightedRidge {
           "targets, or choose a larger sparsity.");
     }
     for (Index i = 0; i < size_; ++i) {
-      double sum = 0;
-      for (Index k = 0; k < size_; ++k) {
-        base_(k, i) = root(i) * g(i, k) * root(k);
-        sum += base_(k, i) * correlations_(k);
-      }
-      solution_(i) = sum;
+      for (Index k = 0; k < size_; ++k) base_(i, k) = scale(i, k) * g(i, k);
       diagonal_(i) = base_(i, i);
     }
+    linalg::multiply_vector({base_.data(), capacity()}, size_, size_, correlations_.data(),
+                            solution_.data());
   }
 
   // Keeps these columns, in this order, with these mu.
   void select(const std::vector<Index>& kept, const Vector& mu) {
     const auto count = static_cast<Index>(kept.size());
-    const Eigen::MatrixXd gram = gram_(kept, kept);
-    const Vector correlations = correlations_(kept);
+    const RowMatrix gram = gram_of(kept);
+    const Vector old = correlations_;
     size_ = count;
-    gram_.topLeftCorner(count, count) = gram;
-    correlations_.head(count) = correlations;
-    mu_.head(count) = mu;
+    for (Index i = 0; i < count; ++i) {
+      for (Index k = 0; k < count; ++k) gram_(i, k) = gram(i, k);
+      correlations_(i) = old(kept[static_cast<std::size_t>(i)]);
+      mu_(i) = mu(i);
+    }
     refresh();
+  }
+
+  // B of some of the columns.
+  RowMatrix gram_of(const std::vector<Index>& chosen) const {
+    const auto count = static_cast<Index>(chosen.size());
+    RowMatrix gram(count, count);
+    for (Index i = 0; i < count; ++i) {
+      for (Index k = 0; k < count; ++k) {
+        gram(i, k) =
+            gram_(chosen[static_cast<std::size_t>(i)], chosen[static_cast<std::size_t>(k)]);
+      }
+    }
+    return gram;
   }
 
  private:
@@ -153,54 +178,68 @@ class WeightedRidge {
     const Index wanted = std::max<Index>(32, 2 * capacity());
     gram_.conservativeResize(wanted, wanted);
     base_.conservativeResize(wanted, wanted);
-    corrections_.conservativeResize(wanted, kPending);
+    corrections_.conservativeResize(kPending, wanted);
     for (Vector* vector : {&correlations_, &mu_, &solution_, &diagonal_}) {
       vector->conservativeResize(wanted);
     }
     signs_.resize(kPending);
     projected_.resize(kPending);
-    scaled_.resize(wanted, kPending);
   }
 
   // column_ = G e_i
   void column_of_inverse(Index i) {
     if (!(diagonal_(i) > 0)) refresh();
-    column_ = base_.col(i).head(size_);
-    if (pending_ == 0) return;
-    auto projected = projected_.head(pending_);
-    projected = corrections_.row(i).head(pending_).transpose();
-    projected.array() *= signs_.head(pending_).array();
-    column_.noalias() += corrections_.topLeftCorner(size_, pending_) * projected;
+    column_.resize(size_);
+    std::copy_n(&base_(i, 0), size_, column_.data());
+    for (Index k = 0; k < pending_; ++k) projected_(k) = corrections_(k, i);
+    add_corrections(column_);
+  }
+
+  // sum += sum_k sign_k projected_k v_k
+  void add_corrections(Vector& sum) const {
+    for (Index k = 0; k < pending_; ++k) {
+      const double factor = signs_(k) * projected_(k);
+      for (Index i = 0; i < size_; ++i) sum(i) += factor * corrections_(k, i);
+    }
   }
 
   // G <- G + factor g g' with g = column_ = G e_i, for which g'r = w_i.
   void correct(double factor, Index i) {
     const double w = solution_(i);
     add_correction(factor);
-    solution_.head(size_) += factor * w * column_;
+    for (Index k = 0; k < size_; ++k) solution_(k) += factor * w * column_(k);
   }
 
   void add_correction(double factor) {
-    diagonal_.head(size_).array() += factor * column_.array().square();
     signs_(pending_) = factor;
-    corrections_.col(pending_).head(size_) = column_;
+    for (Index i = 0; i < size_; ++i) {
+      diagonal_(i) += factor * column_(i) * column_(i);
+      corrections_(pending_, i) = column_(i);
+    }
     if (++pending_ == kPending) take_up();
   }
 
   void take_up() {
-    auto corrections = corrections_.topRows(size_);
-    scaled_.topRows(size_).noalias() = corrections * signs_.asDiagonal();
-    base_.topLeftCorner(size_, size_).noalias() += scaled_.topRows(size_) * corrections.transpose();
+    RowMatrix scaled = corrections_.leftCols(size_), product(size_, size_);
+    for (Index k = 0; k < kPending; ++k) {
+      for (Index i = 0; i < size_; ++i) scaled(k, i) *= signs_(k);
+    }
+    linalg::multiply_transpose_by(scaled, corrections_.leftCols(size_), product);
+    for (Index i = 0; i < size_; ++i) {
+      for (Index k = 0; k < size_; ++k) base_(i, k) += product(i, k);
+    }
     pending_ = 0;
   }
 
   void move(Index from, Index to) {
-    for (Eigen::MatrixXd* matrix : {&gram_, &base_}) {
-      matrix->col(to).head(size_) = matrix->col(from).head(size_);
-      matrix->row(to).head(size_) = matrix->row(from).head(size_);
-      (*matrix)(to, to) = (*matrix)(from, from);
+    for (RowMatrix* matrix : {&gram_, &base_}) {
+      const double corner = (*matrix)(from, from);
+      for (Index i = 0; i < size_; ++i) {
+        (*matrix)(i, to) = (*matrix)(to, i) = (*matrix)(from, i);
+      }
+      (*matrix)(to, to) = corner;
     }
-    corrections_.row(to) = corrections_.row(from);
+    for (Index k = 0; k < kPending; ++k) corrections_(k, to) = corrections_(k, from);
     for (Vector* vector : {&correlations_, &mu_, &solution_, &diagonal_}) {
       (*vector)(to) = (*vector)(from);
     }
@@ -215,19 +254,18 @@ class WeightedRidge {
   Index size_ = 0;
   Index updates_ = 0;
   Index updates_since_refresh_ = 0;
-  Eigen::MatrixXd gram_;  // B
-  Vector correlations_;   // r
+  RowMatrix gram_;       // B
+  Vector correlations_;  // r
   Vector mu_;
   Vector solution_;
   Vector diagonal_;
-  Eigen::MatrixXd base_;
-  Eigen::MatrixXd corrections_;  // v_k, a column each
+  RowMatrix base_;
+  RowMatrix corrections_;  // v_k, one row each
   Vector signs_;
   Index pending_ = 0;
 
   Vector column_;
   Vector projected_;
-  Eigen::MatrixXd scaled_;
 };
 
 }  // namespace parsimon

@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
 
-#include "parsimon/algorithm/kernel_columns.hpp"
-#include "parsimon/algorithm/weighted_ridge.hpp"
+#include "parsimon/algorithm/slkl/columns.hpp"
+#include "parsimon/algorithm/slkl/products.hpp"
+#include "parsimon/algorithm/slkl/weighted_ridge.hpp"
+#include "parsimon/linalg/triangular.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -52,13 +55,12 @@ struct SlklSolution {
 // with known signs, a linear system.
 //
 // Invariant: objective() == F(mu); it never increases with the exact step.
-template <class Products>
 class SlklSolver {
  public:
   SlklSolver(const KernelColumns& columns, Index output, const SlklSettings& settings)
       : settings_(settings),
         threshold_(std::sqrt(settings.penalty)),
-        products_(columns, output),
+        products_(products_of(columns, output)),
         target_norm_(columns.target_norms()(output)),
         fit_(target_norm_),
         slots_(static_cast<std::size_t>(columns.size()), -1),
@@ -72,7 +74,7 @@ class SlklSolver {
   // Starts at another point than mu = 0.
   void start(const Vector& mu) {
     for (Index m = 0; m < size(); ++m) {
-      if (mu(m) > 0 && products_.square(m) > 0) append(m, mu(m));
+      if (mu(m) > 0 && products_->square(m) > 0) append(m, mu(m));
     }
     refresh();
   }
@@ -122,7 +124,7 @@ class SlklSolver {
   // How far F(mu) can be above the minimum: F(mu) - D for the dual point that is the residual
   // K^-1 y, shrunk until no column is aligned with it by more than sqrt(penalty).
   double gap() {
-    interrupted_ = !products_.alignments(active_, ridge_, keep_going_, alignments_);
+    interrupted_ = !products_->alignments(active_, ridge_, keep_going_, alignments_);
     const double largest = alignments_.size() > 0 ? alignments_.cwiseAbs().maxCoeff() : 0;
     const double shrink = largest > threshold_ ? threshold_ / largest : 1;
     double spent = 0;  // w' D^-1 w = y' K^-1 y - ||residual||^2
@@ -160,12 +162,17 @@ class SlklSolver {
   // Columns that may join the active set in one epoch, at least.
   static constexpr Index kNewcomers = 64;
 
+  static std::unique_ptr<ColumnProducts> products_of(const KernelColumns& columns, Index output) {
+    if (columns.stores_products()) return std::make_unique<StoredProducts>(columns, output);
+    return std::make_unique<ComputedProducts>(columns, output);
+  }
+
   bool visit_zero(Index m) {
-    const double a = bounded_alignment(products_.alignment(m, active_, ridge_), m);
+    const double a = bounded_alignment(products_->alignment(m, active_, ridge_), m);
     if (!(std::abs(a) > threshold_)) return false;
-    products_.with_active(m, active_, with_active_);
+    products_->with_active(m, active_, with_active_);
     ridge_.solve(with_active_, product_);
-    const double b = bounded_stiffness(a, products_.square(m) - with_active_.dot(product_), m);
+    const double b = bounded_stiffness(a, products_->square(m) - with_active_.dot(product_), m);
     const double t = step_length(a, b, 0);
     if (!(t > 0)) return false;
     count_change(a, b, t);
@@ -176,12 +183,12 @@ class SlklSolver {
   // a^2 <= b y'K^-1 y by Cauchy and Schwarz, b <= c'c and y'K^-1 y <= y'y: rounding must not leave
   // these bounds.
   double bounded_alignment(double a, Index m) const {
-    const double largest = std::sqrt(target_norm_ * products_.square(m));
+    const double largest = std::sqrt(target_norm_ * products_->square(m));
     return std::clamp(a, -largest, largest);
   }
 
   double bounded_stiffness(double a, double b, Index m) const {
-    const double largest = products_.square(m), fit = std::min(fit_, target_norm_);
+    const double largest = products_->square(m), fit = std::min(fit_, target_norm_);
     const double least = std::max(a * a / std::max(fit, a * a / largest), kRounding * largest);
     return std::min(std::max(b, least), largest);
   }
@@ -197,7 +204,7 @@ class SlklSolver {
 
   void restart(const Vector& mu) {
     ridge_.select({}, Vector());
-    products_.selected({});
+    products_->selected({});
     active_.clear();
     std::fill(slots_.begin(), slots_.end(), Index{-1});
     start(mu);
@@ -216,23 +223,23 @@ class SlklSolver {
   }
 
   void append(Index m, double mu) {
-    products_.with_active(m, active_, with_active_);
+    products_->with_active(m, active_, with_active_);
     ridge_.solve(with_active_, product_);
-    const double square = products_.square(m);
+    const double square = products_->square(m);
     insert(m, mu, std::max(square - with_active_.dot(product_), kRounding * square));
   }
 
   void insert(Index m, double mu, double stiffness) {
-    ridge_.append(with_active_, product_, products_.square(m), products_.correlation(m), mu,
+    ridge_.append(with_active_, product_, products_->square(m), products_->correlation(m), mu,
                   stiffness);
-    products_.appended(m);
+    products_->appended(m);
     slots_[static_cast<std::size_t>(m)] = static_cast<Index>(active_.size());
     active_.push_back(m);
   }
 
   void remove(Index slot) {
     ridge_.remove(slot);
-    products_.removed(slot);
+    products_->removed(slot);
     const auto at = static_cast<std::size_t>(slot);
     slots_[static_cast<std::size_t>(active_[at])] = -1;
     if (at + 1 < active_.size()) {
@@ -250,9 +257,12 @@ class SlklSolver {
   // y'K^-1 y as the minimum over w that it is: an error of the ridge's solution counts squared.
   void evaluate() {
     const auto w = ridge_.solution();
-    const double penalty = (w.array().square() / ridge_.weights().array()).sum();
-    const double product = w.dot(ridge_.gram() * w - 2 * ridge_.correlations());
-    fit_ = std::max(0.0, target_norm_ + product + penalty);
+    const Vector product = ridge_.gram_times(w);
+    double rest = 0;
+    for (Index i = 0; i < w.size(); ++i) {
+      rest += w(i) * (product(i) - 2 * ridge_.correlations()(i) + w(i) / ridge_.weights()(i));
+    }
+    fit_ = std::max(0.0, target_norm_ + rest);
   }
 
   // Algorithm 2: M coordinates drawn at random.
@@ -331,8 +341,16 @@ class SlklSolver {
 
   // One such step. Returns whether weights have left, so that the next step differs.
   bool step_on_support(std::vector<Index>& kept, Vector& w) const {
-    const Eigen::MatrixXd gram = ridge_.gram()(kept, kept);
-    const Vector slope = ridge_.correlations()(kept) - gram * w - threshold_ * w.cwiseSign();
+    const RowMatrix gram = ridge_.gram_of(kept);
+    const auto of_kept = [&](Index i) {
+      return ridge_.correlations()(kept[static_cast<std::size_t>(i)]);
+    };
+    Vector slope(w.size());
+    linalg::multiply_vector({gram.data(), w.size()}, w.size(), w.size(), w.data(), slope.data());
+    for (Index i = 0; i < w.size(); ++i) {
+      const double sign = w(i) > 0 ? 1.0 : w(i) < 0 ? -1.0 : 0.0;
+      slope(i) = of_kept(i) - slope(i) - threshold_ * sign;
+    }
     RowMatrix damped = gram;
     for (Index i = 0; i < w.size(); ++i) damped(i, i) *= 1 + kDamping;
     if (!linalg::cholesky(damped)) return false;
@@ -344,12 +362,16 @@ class SlklSolver {
     for (Index i = 0; i < w.size(); ++i) {
       if (direction(i, 0) * w(i) < 0) first = std::min(first, -w(i) / direction(i, 0));
     }
-    Vector next;
+    Vector next(w.size()), change(w.size()), product(w.size());
     for (double length = 1;; length = std::max(first, length / 4)) {
-      next = w + length * direction.col(0);
-      next = (next.array() * w.array() > 0).select(next, 0.0);
-      const Vector change = next - w;
-      if (length <= first || change.dot(gram * change) < 2 * change.dot(slope)) break;
+      for (Index i = 0; i < w.size(); ++i) {
+        const double moved = w(i) + length * direction(i, 0);
+        next(i) = moved * w(i) > 0 ? moved : 0.0;
+        change(i) = next(i) - w(i);
+      }
+      linalg::multiply_vector({gram.data(), w.size()}, w.size(), w.size(), change.data(),
+                              product.data());
+      if (length <= first || change.dot(product) < 2 * change.dot(slope)) break;
     }
     const double nothing = kNothing * next.cwiseAbs().maxCoeff();
     Index left = 0;
@@ -367,12 +389,18 @@ class SlklSolver {
   // Goes on with mu = |w| / sqrt(penalty) on these, unless that is no better: F is then at most the
   // Lasso at w.
   void adopt(const std::vector<Index>& kept, const Vector& w) {
-    const Vector product = ridge_.gram()(kept, kept) * w - 2 * Vector(ridge_.correlations()(kept));
-    const double lasso = target_norm_ + w.dot(product) + 2 * threshold_ * w.lpNorm<1>();
+    const RowMatrix gram = ridge_.gram_of(kept);
+    Vector product(w.size());
+    linalg::multiply_vector({gram.data(), w.size()}, w.size(), w.size(), w.data(), product.data());
+    double lasso = target_norm_;
+    for (Index i = 0; i < w.size(); ++i) {
+      const double correlation = ridge_.correlations()(kept[static_cast<std::size_t>(i)]);
+      lasso += w(i) * (product(i) - 2 * correlation) + 2 * threshold_ * std::abs(w(i));
+    }
     if (!(lasso < objective())) return;
     ridge_.select(kept, w.cwiseAbs() / threshold_);
     evaluate();
-    products_.selected(kept);
+    products_->selected(kept);
     std::vector<Index> names;
     for (const Index i : kept) names.push_back(active_[static_cast<std::size_t>(i)]);
     for (const Index m : active_) slots_[static_cast<std::size_t>(m)] = -1;
@@ -400,7 +428,7 @@ class SlklSolver {
 
   SlklSettings settings_;
   double threshold_;
-  Products products_;
+  std::unique_ptr<ColumnProducts> products_;
   double target_norm_;
   double fit_;  // y' K^-1 y
   WeightedRidge ridge_;
@@ -418,9 +446,9 @@ class SlklSolver {
 
 // Minimises F for one output, from mu = start (which may be empty: from 0). The weights are those
 // of k(x_m, .).
-template <typename KeepGoing>
-SlklSolution solve_slkl(const KernelColumns& columns, Index output, const SlklSettings& settings,
-                        const Vector& start, KeepGoing&& keep_going) {
+inline SlklSolution solve_slkl(const KernelColumns& columns, Index output,
+                               const SlklSettings& settings, const Vector& start,
+                               const std::function<bool()>& keep_going) {
   require(std::isfinite(settings.penalty) && settings.penalty > 0,
           "The penalty of SLKL must be positive and finite: without one the weights of the kernels "
           "have no finite minimum.");
@@ -430,13 +458,9 @@ SlklSolution solve_slkl(const KernelColumns& columns, Index output, const SlklSe
   require(start.size() == 0 ||
               (start.size() == columns.size() && start.allFinite() && (start.array() >= 0).all()),
           "The weights to start from must be finite and not negative, one for each column.");
-  const auto solve = [&](auto solver) {
-    if (start.size() > 0) solver.start(start);
-    return solver.solve(std::ref(keep_going));
-  };
-  SlklSolution solution = columns.stores_products()
-                              ? solve(SlklSolver<StoredProducts>(columns, output, settings))
-                              : solve(SlklSolver<ComputedProducts>(columns, output, settings));
+  SlklSolver solver(columns, output, settings);
+  if (start.size() > 0) solver.start(start);
+  SlklSolution solution = solver.solve(keep_going);
   solution.weights = solution.weights.cwiseProduct(columns.scale());
   return solution;
 }
