@@ -1,6 +1,7 @@
 """Models with a hard cap on their points."""
 
 import pickle
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -174,6 +175,11 @@ def test_files_of_others_are_refused(tmp_path):
             parsimon.load(tmp_path / "model")
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    return [cls(random_state=0).fit(*task()) for cls in (BSGDClassifier, BSGDRegressor)]
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -187,10 +193,9 @@ def test_files_of_others_are_refused(tmp_path):
         ({"kernel": "laplacian"}, "merged with a Gaussian kernel"),
     ],
 )
-def test_bad_settings(settings, message):
+def test_bad_settings(settings, message, fitted):
     X, y = task()
-    for model in (BSGDClassifier(random_state=0), BSGDRegressor(random_state=0)):
-        model.fit(X, y)
+    for model in map(deepcopy, fitted):
         model.set_params(**settings)
         assert_refused(model, lambda m: m.fit(X, y), message)
 

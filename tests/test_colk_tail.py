@@ -149,6 +149,7 @@ def test_the_exact_minimisers():
         assert quasi_gradient(0.2, raw) == pytest.approx(slope, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["moments", "semivariance"])
 def test_spread_and_upper_quantile_shrink_as_they_must(name):
     found, exact = margins(name), exact_margins(name)
@@ -159,6 +160,7 @@ def test_spread_and_upper_quantile_shrink_as_they_must(name):
     assert (found[:, 3:5] > 0).all()
 
 
+@pytest.mark.slow
 def test_the_conditional_value_at_risk_shrinks_as_it_must():
     found, exact = margins("cvar"), exact_margins("cvar")
     assert exact[2] > 0.2
@@ -170,6 +172,7 @@ def test_the_conditional_value_at_risk_shrinks_as_it_must():
         assert (results("cvar")[:, 4] < results(name)[:, 4]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RISKS)
 def test_risk_is_paid_for_in_the_mean_at_equal_model_order(name):
     assert (results(name)[:, 1] > results("polk")[:, 1]).all()
@@ -179,6 +182,7 @@ def test_risk_is_paid_for_in_the_mean_at_equal_model_order(name):
     assert orders[0] == pytest.approx(orders[1], rel=0.1)
 
 
+@pytest.mark.slow
 def test_against_outliers_there_is_the_huber_loss():
     X, y = make_regression_outliers(24_000, outliers="one-sided", random_state=0)
     given = {**SETTINGS, "loss": "huber(0.5)", "learning_rate": 0.02}

@@ -51,6 +51,7 @@ def test_classifier_is_within_two_points_of_svc(name):
     assert ours.mean() >= svc.mean() - 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REGRESSION)
 def test_regressor_is_within_a_tenth_of_tuned_kernel_ridge(name):
     X, y = REGRESSION[name]()

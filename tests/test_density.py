@@ -76,7 +76,9 @@ def test_samples_come_from_the_density(cls, line):
 
 
 @pytest.mark.parametrize("cls", ALL)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 5))]
+)
 def test_integral_on_the_toy(cls, seed):
     X, density = make_poisson_gaussian(10211, random_state=seed, return_density=True)
     model = cls(domain=(0, 1), random_state=seed).fit(X)

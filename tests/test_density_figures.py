@@ -48,6 +48,7 @@ def loss(model, X):
     return model.integral_ - model.score_samples(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", ALL)
 @pytest.mark.parametrize(
     "case",

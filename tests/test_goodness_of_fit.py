@@ -90,10 +90,12 @@ class TestTimeRescaling:
         assert report.expected_count == 40
 
     # 500 tests of a right intensity: their p-values are uniform.
+    @pytest.mark.slow
     def test_p_values_are_uniform_given_the_number_of_points(self, line):
         p_values = [time_rescaling(line, line.sample(60, s)).p_value for s in range(500)]
         assert kstest(p_values, "uniform").pvalue > 1e-3
 
+    @pytest.mark.slow
     def test_p_values_are_uniform_for_poisson_processes(self, line):
         counts = np.random.default_rng(0).poisson(300, size=500)
         p_values = [
@@ -185,6 +187,7 @@ class TestQuadrats:
         assert_allclose(report.expected.sum(), 1100)
         assert report.p_value < 1e-6
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("poisson", [False, True])
     def test_p_values_are_uniform(self, plane, poisson):
         counts = np.random.default_rng(0).poisson(1000, size=400)

@@ -190,6 +190,7 @@ def test_the_width_of_the_kernel_reaches_the_next_node():
     assert_allclose(found, robust * (4 / 300) ** 0.2)
 
 
+@pytest.mark.slow
 @every
 def test_five_features_give_a_density(cls):
     """The defaults once had an integral of 5,000 here, or diverged."""

@@ -281,6 +281,7 @@ def draw(seed):
 
 # spec: model orders of 80 to 150 and 46 to 101 on 15 other draws; where classes overlap more, the
 # function is simpler and so is the model.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "parsimony", "orders"), [("hinge", 1e-4, (60, 150)), ("logistic", 1e-3, (30, 101))]
 )

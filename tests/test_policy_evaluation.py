@@ -71,6 +71,7 @@ def assert_learned(method, models):
         assert (model.tracker_order_ > 0) is (method == "gtd")
 
 
+@pytest.mark.slow
 @each_method
 def test_with_the_settings_of_the_figures(method):
     models = [
@@ -82,6 +83,7 @@ def test_with_the_settings_of_the_figures(method):
     assert_learned(method, models)
 
 
+@pytest.mark.slow
 @each_method
 def test_with_the_defaults(method):
     models = [

@@ -264,6 +264,7 @@ PEAK = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux only")
 @pytest.mark.parametrize("store", [True, False])
 def test_memory_is_that_of_the_columns_in_use(store):
