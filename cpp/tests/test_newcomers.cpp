@@ -84,40 +84,75 @@ Folded fold(Scene& scene, const RowMatrix& block_weights, double squared_budget)
           8 * kEps * size * size};
 }
 
+// Coefficients, Schur complement and factor, against long double, for the basis and the newcomers
+// that are left.
+void check_invariant(const Scene& scene, const RowMatrix& basis_points, const RowMatrix& points) {
+  const Index known = basis_points.rows(), count = points.rows();
+  const auto& kernel = scene.kernel.exact;
+  const Table inverse =
+      known > 0 ? reference::inverse(reference::gram(kernel, basis_points, basis_points))
+                : Table(0, 0);
+  const Table cross = reference::gram(kernel, basis_points, points);
+  const Table gram = reference::gram(kernel, points, points);
+  RowMatrix schur(count, count);
+  CHECK(scene.newcomers.size() == count);
+  for (Index j = 0; j < count; ++j) {
+    std::vector<Real> column(static_cast<std::size_t>(known));
+    for (Index i = 0; i < known; ++i) {
+      for (Index k = 0; k < known; ++k) {
+        column[static_cast<std::size_t>(i)] += inverse(i, k) * cross(k, j);
+      }
+      CHECK_NEAR(scene.newcomers.coefficients()[static_cast<std::size_t>(j)][i],
+                 static_cast<double>(column[static_cast<std::size_t>(i)]), 1e-12);
+    }
+    for (Index i = 0; i < count; ++i) {
+      Real value = gram(i, j);
+      for (Index k = 0; k < known; ++k) value -= cross(k, i) * column[static_cast<std::size_t>(k)];
+      schur(i, j) = static_cast<double>(value);
+      CHECK_NEAR(scene.newcomers.schur(i, j), schur(i, j), 1e-12);
+    }
+  }
+  CHECK(reference::defect(scene.newcomers.factor().root(), schur) < 1e-11);
+}
+
+RowMatrix without(const RowMatrix& points, Index i) {
+  RowMatrix rest(points.rows() - 1, points.cols());
+  rest << points.topRows(i), points.bottomRows(points.rows() - 1 - i);
+  return rest;
+}
+
 }  // namespace
+
+TEST(the_invariant_holds_while_newcomers_and_points_of_the_basis_leave) {
+  Random random(11);
+  Scene scene = well_conditioned(20, 9, 5);
+  RowMatrix basis_points = scene.basis_points, points = scene.independent_points();
+  Vector pivot_row(20);
+  while (scene.newcomers.size() > 0) {
+    if (basis_points.rows() > 0 && random.integer(0, 1) == 0) {
+      const Index j = random.integer(0, basis_points.rows() - 1), count = scene.newcomers.size();
+      Vector of_removed(count);
+      for (Index k = 0; k < count; ++k) {
+        of_removed(k) = scene.newcomers.coefficients()[static_cast<std::size_t>(k)][j];
+      }
+      auto row = pivot_row.head(basis_points.rows());
+      scene.basis.remove(j, row);
+      scene.newcomers.lose_basis_point(j, row, of_removed);
+      basis_points = without(basis_points, j);
+    } else {
+      const Index k = random.integer(0, scene.newcomers.size() - 1);
+      scene.newcomers.remove(k, pivot_row.head(scene.newcomers.size()));
+      points = without(points, k);
+    }
+    check_invariant(scene, basis_points, points);
+  }
+}
 
 TEST(coefficients_schur_complement_and_factor_of_independent_points) {
   for (const auto& [known, count] : {std::pair<Index, Index>{20, 12}, {1, 1}, {0, 9}, {30, 0}}) {
-    Scene scene = well_conditioned(known, count, 1);
-    const Index independent = scene.newcomers.independent();
-    CHECK(independent == count);
-    const RowMatrix points = scene.independent_points();
-    const auto& kernel = scene.kernel.exact;
-    const Table inverse =
-        known > 0
-            ? reference::inverse(reference::gram(kernel, scene.basis_points, scene.basis_points))
-            : Table(0, 0);
-    const Table cross = reference::gram(kernel, scene.basis_points, points);
-    const Table gram = reference::gram(kernel, points, points);
-    RowMatrix schur(count, count);
-    for (Index j = 0; j < count; ++j) {
-      std::vector<Real> column(static_cast<std::size_t>(known));
-      for (Index i = 0; i < known; ++i) {
-        for (Index k = 0; k < known; ++k) {
-          column[static_cast<std::size_t>(i)] += inverse(i, k) * cross(k, j);
-        }
-        CHECK_NEAR(scene.newcomers.coefficients()[static_cast<std::size_t>(j)][i],
-                   static_cast<double>(column[static_cast<std::size_t>(i)]), 1e-12);
-      }
-      for (Index i = 0; i < count; ++i) {
-        Real value = gram(i, j);
-        for (Index k = 0; k < known; ++k)
-          value -= cross(k, i) * column[static_cast<std::size_t>(k)];
-        schur(i, j) = static_cast<double>(value);
-        CHECK_NEAR(scene.newcomers.schur(i, j), schur(i, j), 1e-12);
-      }
-    }
-    CHECK(reference::defect(scene.newcomers.factor().root(), schur) < 1e-11);
+    const Scene scene = well_conditioned(known, count, 1);
+    CHECK(scene.newcomers.independent() == count);
+    check_invariant(scene, scene.basis_points, scene.independent_points());
   }
 }
 
