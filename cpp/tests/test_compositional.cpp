@@ -215,6 +215,31 @@ TEST(a_model_that_is_read_back_goes_on_with_the_same_bits) {
   CHECK_THROWS(colk_from_archive(archive), Error);
 }
 
+TEST(files_with_weights_that_square_to_infinity_are_refused) {
+  const Samples samples = curve(20, 8);
+  const Vector rewards = samples.y.col(0), stay = Vector::Ones(20);
+  Colk colk = make_colk(risk(Risk::Kind::cvar));
+  colk.run(samples.x, samples.y, unweighted, 8, forever);
+  PolicyEvaluation policy(kernel, PolicyEvaluationSettings(), 2);
+  policy.run({samples.x, rewards, 2 * samples.x, stay}, 1, forever);
+  const auto check = [](const Archive& good, const std::string& name, auto read) {
+    RowMatrix weights = good.get_matrix(name);
+    for (const double bad : {1e100, -1e300}) {
+      weights(weights.rows() - 1, 0) = bad;
+      Archive archive = good;
+      archive.set(name, weights);
+      CHECK_THROWS(read(archive), Error);
+    }
+  };
+  const auto read_colk = [](const Archive& archive) { return colk_from_archive(archive); };
+  const auto read_policy = [](const Archive& archive) {
+    return policy_evaluation_from_archive(archive);
+  };
+  check(to_archive(colk), "weights", read_colk);
+  check(to_archive(policy), "weights", read_policy);
+  check(to_archive(policy), "tracker.weights", read_policy);
+}
+
 TEST(policy_evaluation_reads_its_tracker_before_updating_it) {
   Random random(7);
   const RowMatrix x = random.normal_points(50, 2), y = random.normal_points(50, 2);

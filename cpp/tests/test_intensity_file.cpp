@@ -283,6 +283,26 @@ TEST(damaged_files_are_refused) {
   check_damaged(late);
 }
 
+TEST(weights_that_square_to_infinity_are_refused) {
+  const auto check = [](const auto& model, const std::string& name) {
+    using Model = std::decay_t<decltype(model)>;
+    const Archive good = to_archive(model);
+    for (const double bad : {1e100, -1e300}) {
+      if (good.entries().at(name).shape.size() == 1) {
+        check_refused<Model>(good, name, Vector(Vector::Constant(model.model_order(), bad)));
+      } else {
+        check_refused<Model>(good, name,
+                             RowMatrix(RowMatrix::Constant(model.model_order(), 2, bad)));
+      }
+    }
+  };
+  check(trained(on_coarse_grid(settings(0.3, BudgetSchedule::fixed(0.02))), 50), "weights");
+  check(trained(newton(), 10), "weights");
+  check(trained(newton(), 10), "weights.average");
+  check(trained(hybrid(), 10), "weights");
+  check(trained(hybrid(), 70), "weights.average");
+}
+
 TEST(absurd_counts_are_refused) {
   check_absurd_counts<Spppot>(
       to_archive(trained(on_coarse_grid(settings(0.3, BudgetSchedule::fixed(0.02))), 50)));

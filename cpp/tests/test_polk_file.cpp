@@ -198,9 +198,11 @@ TEST(files_that_contradict_themselves_are_refused) {
   };
   const RowMatrix points = good.get_matrix("dictionary"), weights = good.get_matrix("weights");
   const Index size = points.rows();
-  RowMatrix nan = weights;
-  nan(0, 0) = std::nan("");
-  refused("weights", nan);
+  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity(), 1e100, -1e300}) {
+    RowMatrix wrong = weights;
+    wrong(0, 0) = bad;
+    refused("weights", wrong);
+  }
   refused("weights", RowMatrix(weights.topRows(size - 1)));
   refused("weights", RowMatrix(weights.leftCols(2)));
   refused("dictionary", RowMatrix(points.leftCols(1)));

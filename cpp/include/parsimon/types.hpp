@@ -32,6 +32,9 @@ class DivergenceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Weights beyond this square to infinity somewhere; no sensible model comes near it.
+inline constexpr double kLargestWeight = 1e100;
+
 // Texts that are literals are made into strings only if they are needed.
 inline void require(bool condition, const char* message) {
   if (!condition) throw Error(message);

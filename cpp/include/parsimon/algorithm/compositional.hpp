@@ -160,8 +160,6 @@ class Compositional {
 
  private:
   static constexpr double kRecency = 3;
-  // Weights beyond this square to infinity somewhere; no sensible model comes near it.
-  static constexpr double kLargestWeight = 1e100;
 
   static Vector relative_weights(const Eigen::Ref<const Vector>& sample_weights, Index samples) {
     if (sample_weights.size() == 0) return Vector::Ones(samples);

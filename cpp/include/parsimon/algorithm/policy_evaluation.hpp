@@ -113,7 +113,6 @@ class PolicyEvaluation {
 
  private:
   static constexpr double kRecency = 3;
-  static constexpr double kLargestWeight = 1e100;
 
   void advance(const Transitions& transitions, double share) {
     const Index count = transitions.size();

@@ -159,8 +159,6 @@ class Polk {
   }
 
   static constexpr double kRecency = 3;
-  // Weights beyond this square to infinity somewhere; no sensible model comes near it.
-  static constexpr double kLargestWeight = 1e100;
 
   StepRecord advance(const ConstRows& samples, const ConstRows& targets,
                      const Eigen::Ref<const Vector>& sample_weights, double share) {

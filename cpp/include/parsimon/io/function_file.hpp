@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -33,6 +34,17 @@ inline Index load_count(const Archive& archive, const std::string& name) {
   const Index count = archive.get_integer(name);
   require_count(count, name);
   return count;
+}
+
+// Training goes on from these weights, and squares them.
+inline void require_weights(const ConstRows& weights) {
+  for (Index i = 0; i < weights.rows(); ++i) {
+    for (Index c = 0; c < weights.cols(); ++c) {
+      require(std::abs(weights(i, c)) < kLargestWeight,
+              "The model file holds weights that are not finite, or of 1e100 or more; no model has "
+              "such weights.");
+    }
+  }
 }
 
 struct Sizes {
@@ -109,8 +121,9 @@ inline SparseFunction load_function(const Archive& archive, KernelPtr kernel, In
   const auto ids = archive.get_integers(prefix + "dictionary.ids", points.rows());
   const auto is_protected = archive.get_integers(prefix + "dictionary.protected", points.rows());
   const RowMatrix weights = archive.get_matrix(prefix + "weights", points.rows(), columns);
-  require(points.allFinite() && origin.allFinite() && weights.allFinite(),
+  require(points.allFinite() && origin.allFinite(),
           "The model file holds numbers that are not finite.");
+  require_weights(weights);
   const Index next_id = archive.get_integer(prefix + "dictionary.next_id");
   const std::set<std::int64_t> known(ids.begin(), ids.end());
   require(known.size() == ids.size() && next_id >= 0 && next_id < (Index{1} << 62) &&

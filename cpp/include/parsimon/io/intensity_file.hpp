@@ -155,8 +155,10 @@ inline MirrorNewton mirror_newton_from_archive(const Archive& archive, KernelPtr
   const Vector weights = archive.get_vector("weights", points.rows());
   const Vector average = archive.get_vector("weights.average", points.rows());
   RowMatrix root = archive.get_matrix("inverse.root", points.rows(), points.rows());
-  require(points.allFinite() && origin.allFinite() && average.allFinite(),
+  require(points.allFinite() && origin.allFinite(),
           "The model file holds numbers that are not finite.");
+  detail::require_weights(weights);
+  detail::require_weights(average);
   file.require_stored(points.rows());
 
   Dictionary dictionary = Dictionary::about(file.kernel, features, origin.transpose(), 0);
