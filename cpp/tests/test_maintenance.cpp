@@ -134,6 +134,17 @@ TEST(merging_is_that_of_brute_force) {
   }
 }
 
+TEST(where_no_pair_can_be_judged_a_point_is_removed) {
+  Random random(9);
+  SparseFunction function = random_function(reference::gaussian(0.4), 9, random);
+  function.weights() *= 1e200;  // squares to infinity
+  RowMatrix points, weights;
+  const CompressionReport report =
+      add_one(function, Maintenance(Rule::merge, 9), random, points, weights);
+  CHECK(report.removed.size() == 1);
+  CHECK(function.model_order() == 9 && function.weights().allFinite());
+}
+
 TEST(removing_takes_the_smallest_point) {
   Random random(3);
   const KernelPair kernel = reference::laplacian(0.4);

@@ -92,7 +92,8 @@ struct Merge {
 //   remove:         the one with the smallest |w_j|^2 k(d_j, d_j) goes
 //   project:        the one that the others explain best goes, and they take over its weight (KOMP)
 //   merge:          the one with the smallest weight and the partner with which that costs least
-//                   become one point between them; Gaussian kernels only
+//                   become one point between them; Gaussian kernels only. As `remove`
+//                   where no cost is finite
 //   nonparametric:  with probability min(1, rate / t) as `remove`, otherwise the cap grows by one
 //                   (NPBSGD; Le, Nguyen, Nguyen, Phung 2016)
 //
@@ -239,6 +240,8 @@ class Maintenance {
         best = merge;
       }
     }
+    // Where the squares of the weights are infinite, no pair can be judged: a point goes instead.
+    if (partner < 0) return remove(function, report);
     best = best.sharpened(kappa(partner), products(a), products(partner),
                           weights.row(partner).squaredNorm());
     const Dictionary& dictionary = function.dictionary();
