@@ -18,29 +18,10 @@ namespace {
 
 using General = Compositional<FunctionProblem>;
 
-template <class Model>
-Index run(Shared<Model>& model, const ConstRows& samples, const ConstRows& targets,
-          const Eigen::Ref<const Vector>& sample_weights, Index batch_size) {
-  return model.run([&](Model& m, const auto& keep_going) {
-    return m.run(samples, targets, sample_weights, batch_size, keep_going);
-  });
-}
-
-template <class Model>
-RowMatrix predict(const Shared<Model>& model, const ConstRows& points) {
-  return model.use([&](const Model& m) {
-    require(points.cols() == m.features(), "The points have " + std::to_string(points.cols()) +
-                                               " features, but the model was made for " +
-                                               std::to_string(m.features()) + ".");
-    RowMatrix values(points.rows(), m.outputs());
-    m.predict(points, values);
-    return values;
-  });
-}
-
 CompositionalSettings make_settings(const Schedule& step, const Schedule& tracking,
-                                    const Schedule& budget, double regularization, bool average) {
-  return {make_step(step), make_step(tracking), make_budget(budget), regularization, average};
+                                    const Compression& compression, double regularization,
+                                    bool average) {
+  return {{make_step(step), compression, regularization, average}, make_step(tracking)};
 }
 
 std::unique_ptr<Shared<Colk>> make_colk(std::shared_ptr<Kernel> kernel, std::shared_ptr<Loss> loss,
@@ -48,12 +29,13 @@ std::unique_ptr<Shared<Colk>> make_colk(std::shared_ptr<Kernel> kernel, std::sha
                                         std::optional<double> clip, const Schedule& step,
                                         const Schedule& tracking, const Schedule& budget,
                                         double regularization, bool average, Index features,
-                                        Index outputs) {
+                                        Index outputs, std::optional<Index> max_points) {
   const Risk measure{Risk::parse(risk), weight, parameter,
                      clip.value_or(std::numeric_limits<double>::infinity())};
-  return std::make_unique<Shared<Colk>>(
-      Colk(std::move(kernel), RiskProblem(std::move(loss), measure),
-           make_settings(step, tracking, budget, regularization, average), features, outputs));
+  return std::make_unique<Shared<Colk>>(Colk(
+      std::move(kernel), RiskProblem(std::move(loss), measure),
+      make_settings(step, tracking, make_compression(budget, max_points), regularization, average),
+      features, outputs));
 }
 
 // Calls of Python functions on blocks, with the GIL that the algorithm runs without. The functions
@@ -109,42 +91,42 @@ std::unique_ptr<Shared<General>> make_general(std::shared_ptr<Kernel> kernel,
                                               const py::dict& functions, Index tracked,
                                               const Schedule& step, const Schedule& tracking,
                                               const Schedule& budget, double regularization,
-                                              bool average, Index features, Index outputs) {
-  return std::make_unique<Shared<General>>(
-      General(std::move(kernel), make_problem(functions, tracked),
-              make_settings(step, tracking, budget, regularization, average), features, outputs));
+                                              bool average, Index features, Index outputs,
+                                              std::optional<Index> max_points) {
+  return std::make_unique<Shared<General>>(General(
+      std::move(kernel), make_problem(functions, tracked),
+      make_settings(step, tracking, make_compression(budget, max_points), regularization, average),
+      features, outputs));
 }
 
 std::unique_ptr<Shared<PolicyEvaluation>> make_policy_evaluation(
     std::shared_ptr<Kernel> kernel, bool gradient, double discount, const Schedule& step,
     const Schedule& tracking, const Schedule& budget, const Schedule& tracker_budget,
-    double regularization, bool average, Index features) {
-  PolicyEvaluationSettings settings{gradient,
-                                    discount,
-                                    make_step(step),
-                                    make_step(tracking),
-                                    make_budget(budget),
-                                    make_budget(tracker_budget),
-                                    regularization,
-                                    average};
+    double regularization, bool average, Index features, std::optional<Index> max_points) {
+  PolicyEvaluationSettings settings;
+  settings.gradient = gradient;
+  settings.discount = discount;
+  settings.step = make_step(step);
+  settings.tracking = make_step(tracking);
+  settings.compression = make_compression(budget, max_points);
+  settings.tracker_compression = make_compression(tracker_budget, max_points);
+  settings.regularization = regularization;
+  settings.average = average;
   return std::make_unique<Shared<PolicyEvaluation>>(
-      PolicyEvaluation(std::move(kernel), std::move(settings), features));
+      PolicyEvaluation(std::move(kernel), settings, features));
 }
 
 template <class Problem>
 void register_compositional(py::class_<Shared<Compositional<Problem>>>& cls) {
   using Model = Compositional<Problem>;
-  cls.def("run", &run<Model>, py::arg("samples"), py::arg("targets"), py::arg("sample_weights"),
-          py::arg("batch_size"))
-      .def("predict", &predict<Model>, py::arg("points"), Unlocked())
-      .def_property_readonly("tracked", reading<Model>([](const Model& m) { return m.tracked(); }))
-      .def_property_readonly("iterate", reading<Model>([](const Model& m) {
-                               return m.function().expansion(0, m.outputs());
-                             }))
+  cls.def_property_readonly("tracked", reading<Model>([](const Model& m) { return m.tracked(); }))
+      .def_property_readonly("iterate", reading<Model>([](const Model& m) { return m.iterate(); }))
       .def_property_readonly("risk_trace", reading<Model>([](const Model& m) {
                                return detail::risk_trace_matrix(m.risk_trace());
                              }));
-  register_answers(cls, [](const Model& m) -> auto& { return m.dictionary(); });
+  register_run<Model, ConstRows>(cls, py::arg("samples"));
+  register_predict<Model, ConstRows>(cls, py::arg("points"));
+  register_answers(cls);
 }
 
 }  // namespace
@@ -154,7 +136,7 @@ void register_colk(py::module_& module) {
   colk.def(py::init(&make_colk), py::arg("kernel"), py::arg("loss"), py::kw_only(), py::arg("risk"),
            py::arg("weight"), py::arg("parameter"), py::arg("clip"), py::arg("step"),
            py::arg("tracking"), py::arg("budget"), py::arg("regularization"), py::arg("average"),
-           py::arg("features"), py::arg("outputs"));
+           py::arg("features"), py::arg("outputs"), py::arg("max_points") = py::none());
   register_compositional(colk);
   register_reader<Colk>(colk, [](const Archive& archive, KernelPtr kernel) {
     return colk_from_archive(archive, std::move(kernel));
@@ -164,7 +146,8 @@ void register_colk(py::module_& module) {
   general
       .def(py::init(&make_general), py::arg("kernel"), py::arg("functions"), py::arg("tracked"),
            py::kw_only(), py::arg("step"), py::arg("tracking"), py::arg("budget"),
-           py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"))
+           py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"),
+           py::arg("max_points") = py::none())
       .def_static(
           "from_entries",
           [](const py::dict& entries, std::shared_ptr<Kernel> kernel, const py::dict& functions,
@@ -182,25 +165,25 @@ void register_colk(py::module_& module) {
       .def(py::init(&make_policy_evaluation), py::arg("kernel"), py::kw_only(), py::arg("gradient"),
            py::arg("discount"), py::arg("step"), py::arg("tracking"), py::arg("budget"),
            py::arg("tracker_budget"), py::arg("regularization"), py::arg("average"),
-           py::arg("features"))
+           py::arg("features"), py::arg("max_points") = py::none())
       .def(
           "run",
           [](Shared<PolicyEvaluation>& model, const ConstRows& states,
              const Eigen::Ref<const Vector>& rewards, const ConstRows& next_states,
              const Eigen::Ref<const Vector>& stay, Index batch_size) {
             const Transitions all{states, rewards, next_states, stay};
-            return model.run([&](PolicyEvaluation& m, const auto& keep_going) {
+            return model.run([&](PolicyEvaluation& m, const KeepGoing& keep_going) {
               return m.run(all, batch_size, keep_going);
             });
           },
           py::arg("states"), py::arg("rewards"), py::arg("next_states"), py::arg("stay"),
           py::arg("batch_size"))
-      .def("predict", &predict<PolicyEvaluation>, py::arg("points"), Unlocked())
       .def_property_readonly("tracker_order",
                              reading<PolicyEvaluation>([](const PolicyEvaluation& m) {
                                return m.tracker().model_order();
                              }));
-  register_answers(policy, [](const PolicyEvaluation& m) -> auto& { return m.dictionary(); });
+  register_predict<PolicyEvaluation, ConstRows>(policy, py::arg("points"));
+  register_answers(policy);
   register_reader<PolicyEvaluation>(policy, [](const Archive& archive, KernelPtr kernel) {
     return policy_evaluation_from_archive(archive, std::move(kernel));
   });

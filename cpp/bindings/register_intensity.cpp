@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <parsimon/io/intensity_file.hpp>
 #include <string>
 #include <utility>
@@ -30,17 +31,17 @@ std::unique_ptr<Shared<Spppot>> make_spppot(std::shared_ptr<Kernel> kernel, cons
                                             const Schedule& mirror, const std::string& gradient,
                                             bool dual_averaging, const Schedule& step,
                                             const Schedule& budget, double regularization,
-                                            bool average) {
+                                            bool average, std::optional<Index> max_points) {
   SpppotSettings settings;
   settings.mirror = MirrorMap::restore(mirror.first, mirror.second);
   settings.gradient = detail::parse_gradient(gradient);
   settings.dual_averaging = dual_averaging;
   settings.step = make_step(step);
-  settings.budget = make_budget(budget);
+  settings.compression = make_compression(budget, max_points);
   settings.regularization = regularization;
   settings.average = average;
-  return std::make_unique<Shared<Spppot>>(Spppot(std::move(kernel), std::move(settings),
-                                                 make_domain(domain), make_quadrature(quadrature)));
+  return std::make_unique<Shared<Spppot>>(
+      Spppot(std::move(kernel), settings, make_domain(domain), make_quadrature(quadrature)));
 }
 
 std::unique_ptr<Shared<MirrorNewton>> make_newton(std::shared_ptr<Kernel> kernel,
@@ -66,7 +67,7 @@ void register_density(py::class_<Shared<Model>>& cls) {
   cls.def(
          "run",
          [](Shared<Model>& model, const ConstRows& samples, Index batch_size) {
-           return model.run([&](Model& m, const auto& keep_going) {
+           return model.run([&](Model& m, const KeepGoing& keep_going) {
              return m.run(samples, batch_size, keep_going);
            });
          },
@@ -107,9 +108,10 @@ void register_intensity(py::module_& module) {
   py::class_<Shared<Spppot>> spppot(module, "Spppot");
   spppot.def(py::init(&make_spppot), py::arg("kernel"), py::arg("domain"), py::arg("quadrature"),
              py::kw_only(), py::arg("mirror"), py::arg("gradient"), py::arg("dual_averaging"),
-             py::arg("step"), py::arg("budget"), py::arg("regularization"), py::arg("average"));
+             py::arg("step"), py::arg("budget"), py::arg("regularization"), py::arg("average"),
+             py::arg("max_points") = py::none());
   register_density(spppot);
-  register_answers(spppot, [](const Spppot& m) -> auto& { return m.function().dictionary(); });
+  register_answers(spppot);
   register_reader<Spppot>(spppot, [](const Archive& archive, KernelPtr kernel) {
     detail::require_algorithm(archive, "spppot");
     return spppot_from_archive(archive, std::move(kernel));
@@ -119,7 +121,7 @@ void register_intensity(py::module_& module) {
   newton.def(py::init(&make_newton), py::arg("kernel"), py::arg("domain"), py::arg("quadrature"),
              py::kw_only(), py::arg("step"), py::arg("damping"));
   register_density(newton);
-  register_answers(newton, [](const MirrorNewton& m) -> auto& { return m.dictionary(); });
+  register_answers(newton);
   register_reader<MirrorNewton>(newton, [](const Archive& archive, KernelPtr kernel) {
     detail::require_algorithm(archive, "mirror_newton");
     return mirror_newton_from_archive(archive, std::move(kernel));
@@ -132,7 +134,7 @@ void register_intensity(py::module_& module) {
       .def_property_readonly("in_second_phase",
                              reading<Hybrid>([](const Hybrid& m) { return m.in_second_phase(); }));
   register_density(hybrid);
-  register_answers(hybrid, [](const Hybrid& m) -> auto& { return m.dictionary(); });
+  register_answers(hybrid);
   register_reader<Hybrid>(hybrid, [](const Archive& archive, const KernelPtr& kernel) {
     detail::require_algorithm(archive, "hybrid");
     return hybrid_from_archive(archive, kernel);

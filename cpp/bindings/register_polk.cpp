@@ -15,14 +15,6 @@ namespace {
 
 using SharedPolk = Shared<Polk>;
 
-template <class Samples>
-Index run(SharedPolk& model, const Samples& samples, const ConstRows& targets,
-          const Eigen::Ref<const Vector>& sample_weights, Index batch_size) {
-  return model.run([&](Polk& polk, const auto& keep_going) {
-    return polk.run(samples, targets, sample_weights, batch_size, keep_going);
-  });
-}
-
 Polk::Refit begin_refit(SharedPolk& model) {
   return model.use([](Polk& polk) { return polk.begin_refit(); });
 }
@@ -36,29 +28,19 @@ void finish_refit(SharedPolk& model, const Polk::Refit& refit) {
   model.use([&](Polk& polk) { polk.finish_refit(refit); });
 }
 
-template <class Points>
-RowMatrix predict(const SharedPolk& model, const Points& points) {
-  return model.use([&](const Polk& polk) {
-    require(points.cols() == polk.features(), "The points have " + std::to_string(points.cols()) +
-                                                  " features, but the model was made for " +
-                                                  std::to_string(polk.features()) + ".");
-    RowMatrix values(points.rows(), polk.outputs());
-    polk.predict(points, values);
-    return values;
-  });
-}
-
 std::unique_ptr<SharedPolk> make(std::shared_ptr<Kernel> kernel, std::shared_ptr<Loss> loss,
                                  const Schedule& step, const Schedule& budget,
                                  double regularization, bool average, Index features, Index outputs,
-                                 const std::optional<Schedule>& maintenance) {
-  PolkSettings settings{std::move(loss), make_step(step), make_budget(budget), regularization,
-                        average};
-  if (maintenance) {
-    settings.maintenance = Maintenance::restore(maintenance->first, maintenance->second);
-  }
-  return std::make_unique<SharedPolk>(
-      Polk(std::move(kernel), std::move(settings), features, outputs));
+                                 const std::optional<Schedule>& maintenance,
+                                 std::optional<Index> max_points) {
+  require(!maintenance || !max_points, "A budget maintenance has its own cap on the points.");
+  const Compression compression =
+      maintenance
+          ? Compression::restore(make_budget(budget), maintenance->first, maintenance->second)
+          : make_compression(budget, max_points);
+  return std::make_unique<SharedPolk>(Polk(
+      std::move(kernel), {std::move(loss), make_step(step), compression, regularization, average},
+      features, outputs));
 }
 
 }  // namespace
@@ -68,21 +50,17 @@ void register_polk(py::module_& module) {
   py::class_<SharedPolk> polk(module, "Polk");
   polk.def(py::init(&make), py::arg("kernel"), py::arg("loss"), py::arg("step"), py::arg("budget"),
            py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"),
-           py::arg("maintenance") = py::none())
-      .def("run", &run<ConstSingleRows>, py::arg("samples").noconvert(), py::arg("targets"),
-           py::arg("sample_weights"), py::arg("batch_size"))
-      .def("run", &run<ConstRows>, py::arg("samples"), py::arg("targets"),
-           py::arg("sample_weights"), py::arg("batch_size"))
+           py::arg("maintenance") = py::none(), py::arg("max_points") = py::none())
       .def("begin_refit", &begin_refit, Unlocked())
       .def("add_to_refit", &add_to_refit, py::arg("refit"), py::arg("samples"), py::arg("targets"),
            py::arg("sample_weights"), Unlocked())
       .def("finish_refit", &finish_refit, py::arg("refit"), Unlocked())
-      .def("predict", &predict<ConstSingleRows>, py::arg("points").noconvert(), Unlocked())
-      .def("predict", &predict<ConstRows>, py::arg("points"), Unlocked())
-      .def_property_readonly("iterate", reading<Polk>([](const Polk& p) {
-                               return p.function().expansion(0, p.outputs());
-                             }));
-  register_answers(polk, [](const Polk& p) -> auto& { return p.function().dictionary(); });
+      .def_property_readonly("iterate", reading<Polk>([](const Polk& p) { return p.iterate(); }));
+  register_run<Polk, ConstSingleRows>(polk, py::arg("samples").noconvert());
+  register_run<Polk, ConstRows>(polk, py::arg("samples"));
+  register_predict<Polk, ConstSingleRows>(polk, py::arg("points").noconvert());
+  register_predict<Polk, ConstRows>(polk, py::arg("points"));
+  register_answers(polk);
   register_reader<Polk>(polk, [](const Archive& archive, KernelPtr kernel) {
     return polk_from_archive(archive, std::move(kernel));
   });

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <parsimon/io/function_file.hpp>
 #include <string>
 #include <thread>
@@ -27,7 +28,15 @@ inline BudgetSchedule make_budget(const Schedule& schedule) {
   if (name == "hold_model_order" && parameters.size() == 2) {
     return BudgetSchedule::hold_model_order(parameters[0], parameters[1]);
   }
+  if (name == "hold_model_order_as_printed" && parameters.size() == 2) {
+    return BudgetSchedule::adaptive(parameters[1],
+                                    ModelOrderControl::printed(parameters[0], parameters[1]));
+  }
   return BudgetSchedule::restore(name, parameters);
+}
+
+inline Compression make_compression(const Schedule& budget, std::optional<Index> max_points) {
+  return {make_budget(budget), max_points.value_or(kUnlimited)};
 }
 
 inline StepSchedule make_step(const Schedule& schedule) {
@@ -130,9 +139,9 @@ auto reading(Get get) {
   };
 }
 
-// What the models of all algorithms answer. `dictionary(model)` returns the model's dictionary.
-template <class Model, typename GetDictionary>
-void register_answers(py::class_<Shared<Model>>& cls, GetDictionary dictionary) {
+// What the models of all algorithms answer.
+template <class Model>
+void register_answers(py::class_<Shared<Model>>& cls) {
   cls.def(
          "copy", [](const Shared<Model>& model) { return std::make_unique<Shared<Model>>(model); },
          Unlocked())
@@ -143,9 +152,8 @@ void register_answers(py::class_<Shared<Model>>& cls, GetDictionary dictionary) 
                              reading<Model>([](const Model& m) { return m.model_order(); }))
       .def_property_readonly("samples", reading<Model>([](const Model& m) { return m.samples(); }))
       .def_property_readonly("batches", reading<Model>([](const Model& m) { return m.batches(); }))
-      .def_property_readonly("dictionary", reading<Model>([dictionary](const Model& m) {
-                               return dictionary(m).points();
-                             }))
+      .def_property_readonly("dictionary",
+                             reading<Model>([](const Model& m) { return m.dictionary().points(); }))
       .def_property_readonly("weights",
                              reading<Model>([](const Model& m) { return m.prediction_weights(); }))
       .def_property_readonly(
@@ -155,6 +163,34 @@ void register_answers(py::class_<Shared<Model>>& cls, GetDictionary dictionary) 
       .def("to_entries", [](const Shared<Model>& model) {
         return to_dict(reading<Model>([](const Model& m) { return to_archive(m); })(model));
       });
+}
+
+// What models answer that learn from samples with targets.
+template <class Model, class Samples>
+void register_predict(py::class_<Shared<Model>>& cls, const py::arg& points) {
+  cls.def(
+      "predict",
+      [](const Shared<Model>& model, const Samples& given) {
+        return model.use([&](const Model& m) {
+          RowMatrix values(given.rows(), m.outputs());
+          m.predict(given, values);
+          return values;
+        });
+      },
+      points, Unlocked());
+}
+
+template <class Model, class Samples>
+void register_run(py::class_<Shared<Model>>& cls, const py::arg& samples) {
+  cls.def(
+      "run",
+      [](Shared<Model>& model, const Samples& given, const ConstRows& targets,
+         const Eigen::Ref<const Vector>& sample_weights, Index batch_size) {
+        return model.run([&](Model& m, const KeepGoing& keep_going) {
+          return m.run(given, targets, sample_weights, batch_size, keep_going);
+        });
+      },
+      samples, py::arg("targets"), py::arg("sample_weights"), py::arg("batch_size"));
 }
 
 // from_entries(entries, kernel), by a function that reads an archive.

@@ -51,7 +51,7 @@ class NaiveSpppot {
       weights_.push_back(std::max(-largest, std::min(largest, weight)));
     }
     batches_ += 1;
-    compress(settings_.budget.at(static_cast<double>(eta)));
+    compress(settings_.compression.budget().at(static_cast<double>(eta)));
   }
 
   const RowMatrix& points() const { return points_; }

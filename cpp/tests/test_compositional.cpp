@@ -1,6 +1,7 @@
 #include <parsimon/algorithm/function_problem.hpp>
 #include <parsimon/algorithm/polk.hpp>
 #include <parsimon/io/colk_file.hpp>
+#include <parsimon/kernel/function.hpp>
 
 #include "check.hpp"
 #include "reference.hpp"
@@ -40,7 +41,7 @@ CompositionalSettings settings(double budget) {
   CompositionalSettings result;
   result.step = StepSchedule::constant(0.2);
   result.tracking = StepSchedule::constant(0.1);
-  result.budget = BudgetSchedule::fixed(budget);
+  result.compression = BudgetSchedule::fixed(budget);
   result.regularization = 1e-3;
   result.average = true;
   return result;
@@ -111,8 +112,9 @@ TEST(without_risk_it_is_polk_to_the_last_bit) {
   for (const double budget : {0.0, 0.01}) {
     Colk colk = make_colk(risk(Risk::Kind::none, 0), budget);
     const CompositionalSettings s = settings(budget);
-    Polk polk(kernel, {std::make_shared<SquaredLoss>(), s.step, s.budget, s.regularization, true},
-              2, 1);
+    Polk polk(kernel,
+              {std::make_shared<SquaredLoss>(), s.step, s.compression, s.regularization, true}, 2,
+              1);
     colk.run(samples.x, samples.y, unweighted, 7, forever);
     polk.run(samples.x, samples.y, unweighted, 7, forever);
     CHECK(RowMatrix(colk.function().weights()) == RowMatrix(polk.function().weights()));
@@ -238,6 +240,64 @@ TEST(files_with_weights_that_square_to_infinity_are_refused) {
   check(to_archive(colk), "weights", read_colk);
   check(to_archive(policy), "weights", read_policy);
   check(to_archive(policy), "tracker.weights", read_policy);
+}
+
+TEST(a_cap_is_held_and_kept_in_the_file) {
+  const Samples samples = curve(300, 9);
+  const Vector rewards = samples.y.col(0), stay = Vector::Ones(300);
+  CompositionalSettings of_colk = settings(0.01);
+  of_colk.compression = {BudgetSchedule::fixed(0.01), 7};
+  Colk colk(kernel, RiskProblem(std::make_shared<SquaredLoss>(), risk(Risk::Kind::cvar)), of_colk,
+            2, 1);
+  PolicyEvaluationSettings of_policy;
+  of_policy.compression = {BudgetSchedule::fixed(1e-4), 9};
+  of_policy.tracker_compression = {BudgetSchedule::fixed(1e-4), 5};
+  PolicyEvaluation policy(kernel, of_policy, 2);
+  for (int round = 0; round < 2; ++round) {
+    colk.run(samples.x, samples.y, unweighted, 8, forever);
+    policy.run({samples.x, rewards, 0.9 * samples.x, stay}, 3, forever);
+    CHECK(colk.model_order() == 7);
+    CHECK(policy.model_order() == 9 && policy.tracker().model_order() == 5);
+    colk = colk_from_archive(to_archive(colk));
+    policy = policy_evaluation_from_archive(to_archive(policy));
+  }
+}
+
+// A kernel written in Python may fail at any moment, between the two functions, too.
+TEST(a_kernel_that_fails_leaves_the_value_function_and_its_tracker_as_they_were) {
+  int calls_left = 1 << 30;
+  const auto failing = [&](const ConstRows& a, const ConstRows& b, Rows values) {
+    if (calls_left-- == 0) throw std::runtime_error("no");
+    for (Index i = 0; i < a.rows(); ++i) {
+      for (Index j = 0; j < b.rows(); ++j) {
+        values(i, j) = std::exp(-(a.row(i) - b.row(j)).squaredNorm());
+      }
+    }
+  };
+  const Samples samples = curve(120, 10);
+  const Vector rewards = samples.y.col(0), stay = Vector::Ones(120);
+  for (const double budget : {0.0, 1e-3}) {
+    PolicyEvaluationSettings given;
+    given.compression = given.tracker_compression = BudgetSchedule::fixed(budget);
+    PolicyEvaluation policy(std::make_shared<FunctionKernel>(failing), given, 2);
+    const Transitions all{samples.x, rewards, 0.9 * samples.x, stay};
+    int failures = 0;
+    for (Index start = 0; start < 120; start += 3) {
+      calls_left = 1 << 30;
+      const std::string before = to_archive(policy).to_bytes();
+      for (int calls = 0;; ++calls) {
+        calls_left = calls;
+        try {
+          policy.run(all.part(start, 3), 3, forever);
+          break;
+        } catch (const std::runtime_error&) {
+          ++failures;
+          CHECK(to_archive(policy).to_bytes() == before);
+        }
+      }
+    }
+    CHECK(failures > 120 && policy.model_order() > 10 && policy.tracker().model_order() > 10);
+  }
 }
 
 TEST(policy_evaluation_reads_its_tracker_before_updating_it) {

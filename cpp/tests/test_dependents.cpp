@@ -32,7 +32,7 @@ CompressionReport add(SparseFunction& function, const RowMatrix& samples, const 
   std::iota(all.begin(), all.end(), Index{0});
   Batch batch;
   function.compare(samples, batch);
-  return function.add(samples, batch, all, weights, shrink, budget, increments);
+  return function.add({samples, batch, all, weights, shrink, budget, increments});
 }
 
 RowMatrix outside(const SparseFunction& function) {

@@ -23,7 +23,7 @@ RowMatrix bump(Index count, Index features, Random& random) {
 SpppotSettings first_settings(double budget) {
   SpppotSettings all;
   all.step = StepSchedule::constant(0.3);
-  all.budget = BudgetSchedule::fixed(budget);
+  all.compression = BudgetSchedule::fixed(budget);
   return all;
 }
 

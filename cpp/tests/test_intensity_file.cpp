@@ -21,10 +21,10 @@ RowMatrix bump(Index count, Index features, Random& random) {
   return samples;
 }
 
-SpppotSettings settings(double step, const BudgetSchedule& budget) {
+SpppotSettings settings(double step, const Compression& compression) {
   SpppotSettings all;
   all.step = StepSchedule::constant(step);
-  all.budget = budget;
+  all.compression = compression;
   return all;
 }
 
@@ -211,6 +211,8 @@ TEST(training_goes_on_with_the_same_bits) {
   check_resuming("no budget", on_coarse_grid(settings(0.3, BudgetSchedule::fixed(0))), 3, 60);
   check_resuming("adaptive",
                  on_coarse_grid(settings(0.3, BudgetSchedule::hold_model_order(60, 0.05))), 4, 300);
+  check_resuming("capped", on_coarse_grid(settings(0.3, {BudgetSchedule::fixed(0.02), 35})), 8,
+                 150);
 }
 
 TEST(training_goes_on_with_the_same_bits_for_every_map_gradient_and_method) {

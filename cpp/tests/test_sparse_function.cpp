@@ -24,7 +24,7 @@ CompressionReport add(SparseFunction& function, const RowMatrix& samples, const 
                       double budget) {
   Batch batch;
   function.compare(samples, batch);
-  return function.add(samples, batch, first(samples.rows()), weights, 1.0, budget);
+  return function.add({samples, batch, first(samples.rows()), weights, 1.0, budget});
 }
 
 void insert(SparseFunction& function, const RowMatrix& points, const RowMatrix& weights) {

@@ -40,7 +40,7 @@ SpppotSettings settings(const MirrorMap& mirror, PseudoGradient gradient, double
   all.mirror = mirror;
   all.gradient = gradient;
   all.step = StepSchedule::constant(step);
-  all.budget = BudgetSchedule::fixed(budget);
+  all.compression = BudgetSchedule::fixed(budget);
   all.average = false;
   return all;
 }
@@ -192,7 +192,7 @@ TEST(with_compression_and_protected_nodes_it_is_the_naive_algorithm) {
   SpppotSettings given = settings(MirrorMap::kl(), PseudoGradient::likelihood, 0.3, 0.1);
   given.regularization = 0.05;
   given.step = StepSchedule::power_law(1, 0.5, 5);
-  given.budget = BudgetSchedule::proportional(0.2);
+  given.compression = BudgetSchedule::proportional(0.2);
   CHECK(check_against_naive(given, 1, 40) > 2);
 }
 
@@ -203,7 +203,7 @@ TEST(dual_averaging_is_the_naive_algorithm) {
       given.dual_averaging = true;
       check_against_naive(given, 3, 25);
       given.step = StepSchedule::power_law(0.3, 0.5, 3);
-      given.budget = BudgetSchedule::fixed(0);
+      given.compression = BudgetSchedule::fixed(0);
       check_against_naive(given, 3, 10);
     }
   }

@@ -25,12 +25,12 @@ RowMatrix bump(Index count, Index features, Random& random) {
   return samples;
 }
 
-SpppotSettings settings(double step, const BudgetSchedule& budget,
+SpppotSettings settings(double step, const Compression& compression,
                         PseudoGradient gradient = PseudoGradient::likelihood) {
   SpppotSettings all;
   all.gradient = gradient;
   all.step = StepSchedule::constant(step);
-  all.budget = budget;
+  all.compression = compression;
   all.average = false;
   return all;
 }
@@ -47,7 +47,7 @@ Spppot on_a_coarse_grid(const SpppotSettings& given) {
 // What the model would be after the step if nothing were compressed.
 Spppot uncompressed(const KernelPair& kernel, const Spppot& model) {
   SpppotSettings given = model.settings();
-  given.budget = BudgetSchedule::fixed(0);
+  given.compression = BudgetSchedule::fixed(0);
   Spppot twin(kernel.core, given, model.domain(), model.quadrature());
   twin.restore(model.function(), model.samples(), model.batches(), model.trace());
   return twin;
@@ -83,7 +83,7 @@ struct Snapshot {
         weights(model.function().weights()),
         root(model.function().factor().root()),
         ids(model.dictionary().ids()),
-        budget(model.settings().budget.parameters()),
+        budget(model.settings().compression.budget().parameters()),
         samples(model.samples()),
         batches(model.batches()),
         records(model.trace().records().size()) {}
@@ -194,6 +194,32 @@ TEST(z_at_the_nodes_stays_right_while_samples_come_and_go) {
   dual.dual_averaging = true;
   check_nodes(on_a_coarse_grid(dual), random, 200, 4, 0);
   check_nodes(on_the_papers_grid(settings(1, BudgetSchedule::fixed(1e-5))), random, 300, 4, 0.1);
+}
+
+// The nodes stay, those outside the factor as well; whoever comes beyond the cap goes.
+TEST(a_cap_leaves_the_nodes_alone) {
+  Random random(20);
+  const BudgetSchedule budget = BudgetSchedule::fixed(1e-3);
+  for (const bool fine : {false, true}) {
+    const auto on_grid = fine ? on_the_papers_grid : on_a_coarse_grid;
+    const Index nodes = fine ? 100 : 30;
+    Spppot free = on_grid(settings(0.3, budget));
+    for (const Index room : {0, 3}) {
+      Spppot model = on_grid(settings(0.3, {budget, nodes + room}));
+      for (int t = 0; t < 40; ++t) {
+        const RowMatrix samples = bump(6, model.features(), random);
+        CHECK(model.step(samples).model_order <= nodes + room);
+        free.step(samples);
+      }
+      Index found = 0;
+      for (const Index id : model.dictionary().ids()) found += id < nodes ? 1 : 0;
+      CHECK(found == nodes);
+      CHECK(fine || model.model_order() == nodes + room);
+    }
+    CHECK(fine || free.model_order() > nodes + 3);
+    CHECK_THROWS(on_grid(settings(0.3, {budget, nodes - 1})), Error);
+    CHECK_THROWS(on_grid(settings(0.3, Compression(Way::merge, 1000))), Error);
+  }
 }
 
 TEST(z_at_the_nodes_stays_right_without_a_budget_and_with_copies) {

@@ -95,6 +95,7 @@ class Polk:
         features: int,
         outputs: int,
         maintenance: _Schedule | None = None,
+        max_points: int | None = None,
     ) -> None: ...
     def run(
         self, samples: Array, targets: Array, sample_weights: Array, batch_size: int
@@ -226,6 +227,7 @@ class Colk(_Compositional):
         average: bool,
         features: int,
         outputs: int,
+        max_points: int | None = None,
     ) -> None: ...
     def copy(self) -> Colk: ...
     def become(self, other: Colk) -> None: ...
@@ -246,6 +248,7 @@ class Compositional(_Compositional):
         average: bool,
         features: int,
         outputs: int,
+        max_points: int | None = None,
     ) -> None: ...
     def copy(self) -> Compositional: ...
     def become(self, other: Compositional) -> None: ...
@@ -268,6 +271,7 @@ class PolicyEvaluation(_Learner):
         regularization: float,
         average: bool,
         features: int,
+        max_points: int | None = None,
     ) -> None: ...
     def run(
         self,
@@ -328,6 +332,7 @@ class Spppot(_Density):
         budget: _Schedule,
         regularization: float,
         average: bool,
+        max_points: int | None = None,
     ) -> None: ...
     def copy(self) -> Spppot: ...
     def become(self, other: Spppot) -> None: ...

@@ -36,6 +36,18 @@ class DivergenceError : public std::runtime_error {
 // Weights beyond this square to infinity somewhere; no sensible model comes near it.
 inline constexpr double kLargestWeight = 1e100;
 
+// False for NaN, too.
+template <typename Values>
+bool is_bounded(const Values& values) {
+  for (Index i = 0; i < values.rows(); ++i) {
+    for (Index j = 0; j < values.cols(); ++j) {
+      const double value = values(i, j);
+      if (!(value < kLargestWeight && value > -kLargestWeight)) return false;
+    }
+  }
+  return true;
+}
+
 // Texts that are literals are made into strings only if they are needed.
 inline void require(bool condition, const char* message) {
   if (!condition) throw Error(message);

@@ -74,23 +74,16 @@ class Hybrid {
   const MirrorNewtonSettings& second_settings() const { return second_; }
   const OrderWatch& watch() const { return watch_; }
 
-  template <typename KeepGoing>
-  Index run(const ConstRows& samples, Index batch_size, KeepGoing&& keep_going) {
+  Index run(const ConstRows& samples, Index batch_size, const KeepGoing& keep_going) {
     domain().check(samples);
-    bool interrupted = false;
-    const Index start = for_each_mini_batch(
-        samples.rows(), batch_size,
-        [&] {
-          interrupted = !in_second_phase() && !keep_going();
-          return !in_second_phase() && !interrupted;
-        },
-        [&](Index from, Index count, double share) {
-          search(samples.middleRows(from, count), share);
-        });
-    if (start == samples.rows() || interrupted) return start;
-    const Index rest = samples.rows() - start;
-    return start + std::get<MirrorNewton>(phase_).run(samples.bottomRows(rest), batch_size,
-                                                      std::forward<KeepGoing>(keep_going));
+    MiniBatches part(samples.rows(), batch_size, keep_going);
+    while (!in_second_phase()) {
+      if (!part.next()) return part.taken();
+      search(samples.middleRows(part.start(), part.count()), part.share());
+    }
+    const Index first = part.start() + part.count();
+    auto& second = std::get<MirrorNewton>(phase_);
+    return first + second.run(samples.bottomRows(samples.rows() - first), batch_size, keep_going);
   }
 
   // What the model of the current phase answers.

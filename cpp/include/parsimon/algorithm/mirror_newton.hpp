@@ -5,11 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "parsimon/algorithm/averaging.hpp"
 #include "parsimon/algorithm/inverse_outer_sum.hpp"
-#include "parsimon/algorithm/mini_batches.hpp"
+#include "parsimon/algorithm/learner.hpp"
 #include "parsimon/algorithm/rows_times_vector.hpp"
-#include "parsimon/algorithm/trace.hpp"
 #include "parsimon/density/density.hpp"
 #include "parsimon/density/quadrature.hpp"
 #include "parsimon/schedule/step.hpp"
@@ -32,7 +30,7 @@ struct MirrorNewtonSettings {
 // with Q quadrature nodes q, and the density is exp(z) / volume of an average of the latest
 // iterates: the last one is at the mercy of a single extreme sample. O(|D| (|D| + Q)) a sample.
 // If a step throws, the model is as it was before that sample. Not thread safe.
-class MirrorNewton {
+class MirrorNewton : public Learner {
  public:
   // On the nodes of the integral themselves, from the uniform density.
   MirrorNewton(KernelPtr kernel, MirrorNewtonSettings settings, const Box& domain,
@@ -69,21 +67,18 @@ class MirrorNewton {
   const Vector& weights() const { return weights_; }
   const Vector& average() const { return average_; }
   Index features() const { return domain_.features(); }
+  Index outputs() const { return 1; }
   Index model_order() const { return dictionary_.size(); }
-  Index samples() const { return samples_; }
-  Index batches() const { return batches_; }
   Index steps() const { return steps_; }
-  const Trace& trace() const { return trace_; }
   int target_out_of_reach() const { return 0; }
 
   // Sample by sample through a block, as long as keep_going() says so, which is asked and a record
   // of the trace made once a mini-batch. Returns how many samples were taken.
-  template <typename KeepGoing>
-  Index run(const ConstRows& samples, Index batch_size, KeepGoing&& keep_going) {
+  Index run(const ConstRows& samples, Index batch_size, const KeepGoing& keep_going) {
     domain_.check(samples);
-    return for_each_mini_batch(
-        samples.rows(), batch_size, keep_going,
-        [&](Index start, Index count, double) { advance(samples.middleRows(start, count)); });
+    MiniBatches part(samples.rows(), batch_size, keep_going);
+    while (part.next()) advance(samples.middleRows(part.start(), part.count()));
+    return part.taken();
   }
 
   KernelExpansion expansion() const { return {dictionary_, prediction_weights()}; }
@@ -95,13 +90,6 @@ class MirrorNewton {
 
   void density(const ConstRows& points, Eigen::Ref<Vector> values) const {
     parsimon::density(expansion(), MirrorMap::kl(), domain_, points, values);
-  }
-
-  // Goes on where another algorithm, which has seen these samples, stopped.
-  void follow(Index samples, Index batches, Trace trace) {
-    samples_ = samples;
-    batches_ = batches;
-    trace_ = std::move(trace);
   }
 
   // Where a model that is read back had got to.
@@ -116,7 +104,6 @@ class MirrorNewton {
  private:
   // The last tenth of the iterates.
   static constexpr double kRecency = 9;
-  static constexpr double kLargestValue = 1e100;
   static constexpr Index kNodesAtOnce = 32;
 
   static Dictionary on_nodes(KernelPtr kernel, const ConstRows& nodes) {
@@ -133,14 +120,12 @@ class MirrorNewton {
     require(std::isfinite(values.sum()),
             "The kernel is not finite at these samples; scale the features or choose another "
             "kernel.");
-    StepRecord record;
-    for (Index i = 0; i < count; ++i) record.loss += step(values.row(i).transpose());
-    record.loss /= static_cast<double>(count);
-    batches_ += 1;
-    record.samples = samples_;
-    record.model_order = model_order();
-    record.active = count;
-    trace_.add(record);
+    StepRecord all;
+    for (Index i = 0; i < count; ++i) all.loss += step(values.row(i).transpose());
+    all.loss /= static_cast<double>(count);
+    all.active = count;
+    count_batch();
+    record(all, model_order());
   }
 
   // One sample, given k_D(x). Returns its loss.
@@ -148,11 +133,12 @@ class MirrorNewton {
     gradient_ = -kernel_values;
     const double integral = integrate();
     const double loss = domain_.log_volume() - weights_.dot(kernel_values) + integral;
-    require_bounded(integral, loss);
+    require_bounded(integral < kLargestWeight && std::isfinite(loss), "The learned density has",
+                    loss, "sample", "Choose a smaller learning rate or a larger damping.");
     inverse_.add(gradient_, direction_);  // = A^-1 g
     weights_ -= settings_.step.at(steps_) * direction_;
     steps_ += 1;
-    samples_ += 1;
+    count_samples(1);
     average_ += average_share(steps_, kRecency) * (weights_ - average_);
     return loss;
   }
@@ -175,13 +161,6 @@ class MirrorNewton {
     return integral;
   }
 
-  static void require_bounded(double integral, double loss) {
-    if (integral < kLargestValue && std::isfinite(loss)) return;
-    throw DivergenceError(
-        "The learned density has grown beyond all bounds. The model is as it was before this "
-        "sample. Choose a smaller learning rate or a larger damping.");
-  }
-
   MirrorNewtonSettings settings_;
   Box domain_;
   Dictionary dictionary_;
@@ -189,10 +168,7 @@ class MirrorNewton {
   Vector weights_;
   Vector average_;
   InverseOuterSum inverse_;
-  Index samples_ = 0;
-  Index batches_ = 0;
   Index steps_ = 0;
-  Trace trace_;
   RowMatrix node_kernel_;  // k(q, d_m), a row a node
 
   std::vector<View> views_;

@@ -1,33 +1,24 @@
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "parsimon/algorithm/averaging.hpp"
-#include "parsimon/algorithm/mini_batches.hpp"
-#include "parsimon/algorithm/trace.hpp"
-#include "parsimon/rkhs/sparse_function.hpp"
-#include "parsimon/schedule/budget.hpp"
-#include "parsimon/schedule/step.hpp"
+#include "parsimon/algorithm/online.hpp"
 #include "parsimon/text.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
 
-struct PolicyEvaluationSettings {
+// The step is alpha.
+struct PolicyEvaluationSettings : OnlineSettings {
   // Whether the Bellman error is descended with a tracker (gradient temporal differences), or V
   // moved towards its own prediction (TD(0)).
   bool gradient = true;
   double discount = 0.9;
-  StepSchedule step = StepSchedule::constant(0.1);      // alpha
   StepSchedule tracking = StepSchedule::constant(0.1);  // beta
-  BudgetSchedule budget = BudgetSchedule::fixed(0);
-  BudgetSchedule tracker_budget = BudgetSchedule::fixed(0);
-  double regularization = 0;
-  bool average = true;
+  Compression tracker_compression = BudgetSchedule::fixed(0);
+
+  PolicyEvaluationSettings() { average = true; }
 };
 
 // Transitions of a Markov chain under a fixed policy: a row a transition. `stay` is 1, or 0 where
@@ -55,148 +46,99 @@ struct Transitions {
 // z estimates E[d | x], the inner expectation of the Bellman error. It depends on the state, so it
 // is a function like V, and is read before it is updated. One number in its place, as the frame of
 // the paper has it, would only make the mean of d vanish, not d at every state.
-// If a step throws, the model is as it was before that step. Not thread safe.
-class PolicyEvaluation {
+class PolicyEvaluation : public Online {
  public:
-  PolicyEvaluation(KernelPtr kernel, PolicyEvaluationSettings settings, Index features)
-      : settings_(std::move(settings)),
-        value_(kernel, features, settings_.average ? 2 : 1, 1),
+  PolicyEvaluation(KernelPtr kernel, const PolicyEvaluationSettings& settings, Index features)
+      : Online(kernel, settings, features, 1),
+        gradient_(settings.gradient),
+        discount_(settings.discount),
+        tracking_(settings.tracking),
+        tracker_compression_(settings.tracker_compression),
         tracker_(kernel, features, 1, 1) {
-    require(settings_.discount >= 0 && settings_.discount < 1,
-            "The discount is " + format_number(settings_.discount) +
-                ": give a number of at least 0 and below 1.");
-    require(
-        settings_.regularization >= 0 && settings_.step.largest() * settings_.regularization < 1,
-        "The learning rate times the regularization must be at least 0 and below 1: choose a "
-        "smaller learning rate or regularization.");
+    require(discount_ >= 0 && discount_ < 1, "The discount is " + format_number(discount_) +
+                                                 ": give a number of at least 0 and below 1.");
+    tracker_compression_.check(*kernel);
   }
 
-  const PolicyEvaluationSettings& settings() const { return settings_; }
-  const SparseFunction& value() const { return value_; }
+  PolicyEvaluationSettings settings() const {
+    PolicyEvaluationSettings all;
+    static_cast<OnlineSettings&>(all) = Online::settings();
+    all.gradient = gradient_;
+    all.discount = discount_;
+    all.tracking = tracking_;
+    all.tracker_compression = tracker_compression_;
+    return all;
+  }
   const SparseFunction& tracker() const { return tracker_; }
-  const Dictionary& dictionary() const { return value_.dictionary(); }
-  Index features() const { return dictionary().features(); }
-  Index outputs() const { return 1; }
-  Index model_order() const { return value_.model_order(); }
-  Index samples() const { return samples_; }
-  Index batches() const { return batches_; }
-  const Trace& trace() const { return trace_; }
-  int target_out_of_reach() const {
-    return settings_.budget.at_floor() - settings_.budget.at_ceiling();
-  }
 
-  template <typename KeepGoing>
-  Index run(const Transitions& all, Index batch_size, KeepGoing&& keep_going) {
+  // Mini-batch by mini-batch, as long as keep_going() says so. Returns how many transitions were
+  // taken.
+  Index run(const Transitions& all, Index batch_size, const KeepGoing& keep_going) {
     check(all);
-    return for_each_mini_batch(
-        all.size(), batch_size, keep_going,
-        [&](Index start, Index count, double share) { advance(all.part(start, count), share); });
+    MiniBatches part(all.size(), batch_size, keep_going);
+    while (part.next()) advance(all.part(part.start(), part.count()), part.share());
+    return part.taken();
   }
-
-  void predict(const ConstRows& points, Rows values) const {
-    const RowMatrix weights = prediction_weights();
-    evaluate(value_.dictionary(), weights, points, values);
-  }
-
-  RowMatrix prediction_weights() const { return value_.weights().rightCols(1); }
-  KernelExpansion expansion() const { return value_.expansion(settings_.average ? 1 : 0, 1); }
 
   // Where a model that is read back had got to.
   void restore(SparseFunction value, SparseFunction tracker, Index samples, Index batches,
                Trace trace) {
-    value_ = std::move(value);
+    Online::restore(std::move(value), samples, batches, std::move(trace));
     tracker_ = std::move(tracker);
-    samples_ = samples;
-    batches_ = batches;
-    trace_ = std::move(trace);
   }
 
  private:
-  static constexpr double kRecency = 3;
-
   void advance(const Transitions& transitions, double share) {
     const Index count = transitions.size();
     const double mean = 1 / static_cast<double>(count);
-    const double alpha = share * settings_.step.at(batches_);
-    const double beta = share * settings_.tracking.at(batches_);
-    StepRecord record;
-    record.budget = share * settings_.budget.at(settings_.step.at(batches_));
+    Step step = begin(count, share);
 
+    // V at the states, then at the next ones.
     auto points = points_.resize(2 * count, features());
     points.topRows(count) = transitions.states;
     points.bottomRows(count) = transitions.next_states;
-    value_.compare(points, batch_);
-    auto values = values_.resize(2 * count, 1);
-    value_.evaluate(batch_, values);
-    const Vector ahead = settings_.discount * transitions.stay;
-    const Vector difference = transitions.rewards + ahead.cwiseProduct(values.col(0).tail(count)) -
-                              values.col(0).head(count);
-    record.loss = 0.5 * difference.squaredNorm() * mean;
-    require_bounded(difference);
+    const auto values = evaluate(points);
+    const Vector ahead = discount_ * transitions.stay;
+    difference_.resize(count);
+    for (Index i = 0; i < count; ++i) {
+      difference_(i) = transitions.rewards(i) + ahead(i) * values(count + i, 0) - values(i, 0);
+    }
+    step.record.loss = 0.5 * difference_.squaredNorm() * mean;
+    require_bounded(is_bounded(difference_), "The value function has", step.record.loss,
+                    "mini-batch", "Choose a smaller learning rate, or scale the rewards.");
 
-    auto weights = new_weights_.resize(2 * count, 1);
-    if (settings_.gradient) {
+    auto pull = pull_.resize(count, 1);  // z(x), or d in its place
+    if (gradient_) {
       tracker_.compare(transitions.states, tracker_batch_);
-      auto expected = expected_.resize(count, 1);
-      tracker_.evaluate(tracker_batch_, expected);
-      weights.topRows(count) = alpha * mean * expected;
-      weights.bottomRows(count) = -alpha * mean * ahead.cwiseProduct(expected.col(0));
+      tracker_.evaluate(tracker_batch_, pull);
     } else {
-      weights.topRows(count) = alpha * mean * difference;
-      weights.bottomRows(count).setZero();
+      pull = difference_;
     }
-    // V and its tracker change together: both are worked out on copies' terms before either moves.
-    SparseFunction tracker = tracker_;
-    if (settings_.gradient) {
-      const RowMatrix steps = beta * mean * (difference - expected_.all().col(0));
-      const double budget = share * settings_.tracker_budget.at(settings_.tracking.at(batches_));
-      add(tracker, transitions.states, tracker_batch_, steps, 1, budget);
+    const double alpha = step.eta, beta = share * tracking_.at(batches());
+    auto of_value = of_value_.resize(2 * count, 1), of_tracker = of_tracker_.resize(count, 1);
+    for (Index i = 0; i < count; ++i) {
+      const double z = pull(i, 0);
+      of_value(i, 0) = alpha * mean * z;
+      of_value(count + i, 0) = gradient_ ? -alpha * mean * (ahead(i) * z) : 0;
+      of_tracker(i, 0) = gradient_ ? beta * mean * (difference_(i) - z) : 0;
     }
-    record.active = add(value_, points, batch_, weights, 1 - alpha * settings_.regularization,
-                        record.budget, &record.compression_error);
-    std::swap(tracker_, tracker);
-    finish(count, record);
-  }
+    new_points_.take(of_value);
+    new_tracker_points_.take(of_tracker);
 
-  // Adds the points that have a weight; returns how many.
-  Index add(SparseFunction& function, const ConstRows& points, const Batch& batch,
-            const ConstRows& weights, double shrink, double budget, double* error = nullptr) {
-    active_.clear();
-    for (Index i = 0; i < weights.rows(); ++i) {
-      if (weights(i, 0) != 0) active_.push_back(i);
-    }
-    auto selected = selected_.resize(static_cast<Index>(active_.size()), 1);
-    for (std::size_t k = 0; k < active_.size(); ++k) {
-      selected(static_cast<Index>(k), 0) = weights(active_[k], 0);
-    }
-    if (active_.empty()) {
-      function.function_weights() *= shrink;
-      return 0;
-    }
-    const CompressionReport report = function.add(points, batch, active_, selected, shrink, budget);
-    if (error) *error = report.error;
-    return static_cast<Index>(active_.size());
-  }
-
-  static void require_bounded(const Vector& difference) {
-    if (difference.allFinite() && difference.cwiseAbs().maxCoeff() < kLargestWeight) return;
-    throw DivergenceError(
-        "The value function has grown beyond all bounds. The model is as it was before this "
-        "mini-batch. Choose a smaller learning rate, or scale the rewards.");
-  }
-
-  void finish(Index count, StepRecord& record) {
-    batches_ += 1;
-    samples_ += count;
-    if (settings_.average) {
-      auto weights = value_.weights();
-      weights.col(1) += average_share(batches_, kRecency) * (weights.col(0) - weights.col(1));
-    }
-    record.samples = samples_;
-    record.model_order = value_.model_order();
-    settings_.budget.observe(record.model_order);
-    settings_.tracker_budget.observe(tracker_.model_order());
-    trace_.add(record);
+    const double budget = share * tracker_compression_.budget().at(tracking_.at(batches()));
+    const Move tracker_move{transitions.states,
+                            tracker_batch_,
+                            new_tracker_points_.active,
+                            new_tracker_points_.weights.all(),
+                            1,
+                            tracker_compression_.limit(budget, samples() + count)};
+    const Move move = plan(step, points);
+    // V and its tracker change together or not at all: once both are prepared, nothing throws.
+    function_.prepare(move);
+    tracker_.prepare(tracker_move);
+    tracker_.apply(tracker_move);
+    tracker_compression_.observe(tracker_.model_order());
+    finish(step, function_.apply(move));
   }
 
   void check(const Transitions& all) const {
@@ -212,21 +154,19 @@ class PolicyEvaluation {
             "The transitions must be finite.");
   }
 
-  PolicyEvaluationSettings settings_;
-  SparseFunction value_;
-  SparseFunction tracker_;
-  Index samples_ = 0;
-  Index batches_ = 0;
-  Trace trace_;
+  bool gradient_;
+  double discount_;
+  StepSchedule tracking_;
+  Compression tracker_compression_;
+  SparseFunction tracker_;  // z
 
-  Batch batch_;
   Batch tracker_batch_;
+  NewPoints new_tracker_points_;
   RowBuffer points_;
-  RowBuffer values_;
-  RowBuffer expected_;
-  RowBuffer new_weights_;
-  RowBuffer selected_;
-  std::vector<Index> active_;
+  RowBuffer pull_;
+  RowBuffer of_value_;
+  RowBuffer of_tracker_;
+  Vector difference_;
 };
 
 }  // namespace parsimon

@@ -8,15 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "parsimon/algorithm/averaging.hpp"
-#include "parsimon/algorithm/mini_batches.hpp"
-#include "parsimon/algorithm/trace.hpp"
+#include "parsimon/algorithm/online.hpp"
 #include "parsimon/density/density.hpp"
 #include "parsimon/density/mirror_map.hpp"
 #include "parsimon/density/quadrature.hpp"
-#include "parsimon/rkhs/sparse_function.hpp"
-#include "parsimon/schedule/budget.hpp"
-#include "parsimon/schedule/step.hpp"
 #include "parsimon/text.hpp"
 #include "parsimon/types.hpp"
 
@@ -31,16 +26,16 @@ namespace parsimon {
 // with f' = df/dz, nodes u and h = 1 / number of nodes.
 enum class PseudoGradient { likelihood, kernel_embedding, sign };
 
-struct SpppotSettings {
+struct SpppotSettings : OnlineSettings {
   MirrorMap mirror = MirrorMap::kl();
   PseudoGradient gradient = PseudoGradient::likelihood;
   // Appendix D: keeps the sum s of the pseudo-gradients, z = -eta s, and compresses s instead of z.
   bool dual_averaging = false;
-  StepSchedule step = StepSchedule::constant(1);
-  BudgetSchedule budget = BudgetSchedule::fixed(0);
-  double regularization = 0;
-  // Whether the density comes from an average of the iterates, weighted towards the latest.
-  bool average = true;
+
+  SpppotSettings() {
+    step = StepSchedule::constant(1);
+    average = true;
+  }
 };
 
 // Sparse positive functions by projected pseudo-mirror descent (Algorithm 1, SPPPOT): the density
@@ -50,39 +45,35 @@ struct SpppotSettings {
 //
 // on a dictionary that starts with the nodes of the integral, which are never removed; those that
 // are numerically dependent keep their weights outside the factor.
-// If a step throws, the model is as it was before that step. Not thread safe.
-class Spppot {
+class Spppot : public Online {
  public:
-  Spppot(KernelPtr kernel, SpppotSettings settings, Box domain, Quadrature quadrature)
-      : settings_(std::move(settings)),
+  Spppot(KernelPtr kernel, const SpppotSettings& settings, Box domain, Quadrature quadrature)
+      : Online(std::move(kernel), settings, domain.features(), 1),
+        mirror_(settings.mirror),
+        gradient_(settings.gradient),
+        dual_averaging_(settings.dual_averaging),
         domain_(std::move(domain)),
         quadrature_(std::move(quadrature)),
-        node_count_(quadrature_.size()),
-        function_(std::move(kernel), domain_.features(), settings_.average ? 2 : 1, 1) {
-    const double shrinkage = settings_.step.largest() * settings_.regularization;
-    require(settings_.regularization >= 0 && shrinkage < 1,
-            "The learning rate " + format_number(settings_.step.largest()) +
-                " times the regularization " + format_number(settings_.regularization) +
-                " must be at least 0 and below 1: choose a smaller learning rate or "
-                "regularization.");
-    settings_.mirror.check_features(features());
-    start(quadrature_.nodes(domain_));
+        node_count_(quadrature_.size()) {
+    const Compression& compression = settings.compression;
+    require(compression.way() == Way::project && compression.max_points() >= node_count_,
+            "The points beyond a cap can only be projected, and the cap must leave room for the " +
+                std::to_string(node_count_) + " nodes of the integral, which are never removed.");
+    mirror_.check_features(features());
+    start();
   }
 
-  const SpppotSettings& settings() const { return settings_; }
+  SpppotSettings settings() const {
+    SpppotSettings all;
+    static_cast<OnlineSettings&>(all) = Online::settings();
+    all.mirror = mirror_;
+    all.gradient = gradient_;
+    all.dual_averaging = dual_averaging_;
+    return all;
+  }
   const Box& domain() const { return domain_; }
-  const SparseFunction& function() const { return function_; }
-  const Dictionary& dictionary() const { return function_.dictionary(); }
   const Quadrature& quadrature() const { return quadrature_; }
   RowMatrix nodes() const { return quadrature_.nodes(domain_); }
-  Index features() const { return domain_.features(); }
-  Index model_order() const { return function_.model_order(); }
-  Index samples() const { return samples_; }
-  Index batches() const { return batches_; }
-  const Trace& trace() const { return trace_; }
-  int target_out_of_reach() const {
-    return settings_.budget.at_floor() - settings_.budget.at_ceiling();
-  }
 
   // One mini-batch, or that share of one.
   StepRecord step(const ConstRows& samples, double share = 1) {
@@ -92,29 +83,19 @@ class Spppot {
 
   // Mini-batch by mini-batch through a block of samples, as long as keep_going() says so.
   // Returns how many samples were taken.
-  template <typename KeepGoing>
-  Index run(const ConstRows& samples, Index batch_size, KeepGoing&& keep_going) {
+  Index run(const ConstRows& samples, Index batch_size, const KeepGoing& keep_going) {
     domain_.check(samples);
-    return for_each_mini_batch(samples.rows(), batch_size, keep_going,
-                               [&](Index start, Index count, double share) {
-                                 advance(samples.middleRows(start, count), share);
-                               });
-  }
-
-  // z, on which the density is built.
-  KernelExpansion expansion() const { return {function_.dictionary(), prediction_weights()}; }
-
-  RowMatrix prediction_weights() const {
-    const auto weights = function_.weights();
-    return settings_.average ? RowMatrix(weights.col(1)) : scale(batches_) * weights;
+    MiniBatches part(samples.rows(), batch_size, keep_going);
+    while (part.next()) advance(samples.middleRows(part.start(), part.count()), part.share());
+    return part.taken();
   }
 
   void log_density(const ConstRows& points, Eigen::Ref<Vector> values) const {
-    parsimon::log_density(expansion(), settings_.mirror, domain_, points, values);
+    parsimon::log_density(expansion(), mirror_, domain_, points, values);
   }
 
   void density(const ConstRows& points, Eigen::Ref<Vector> values) const {
-    parsimon::density(expansion(), settings_.mirror, domain_, points, values);
+    parsimon::density(expansion(), mirror_, domain_, points, values);
   }
 
   // k(d, u) for the dictionary's points that are not nodes, a row each.
@@ -134,20 +115,13 @@ class Spppot {
                const ConstRows& kernel_with_nodes = RowMatrix(0, 0)) {
     require_nodes_in(function.dictionary());
     const RowMatrix of_nodes = rows_of_nodes(node_kernel_.all());
-    function_ = std::move(function);
-    samples_ = samples;
-    batches_ = batches;
-    trace_ = std::move(trace);
+    Online::restore(std::move(function), samples, batches, std::move(trace));
     compare_nodes();
     for (Index u = 0; u < node_count_; ++u) node_kernel_.row(position(u)) = of_nodes.row(u);
     if (kernel_with_nodes.size() > 0) adopt(kernel_with_nodes);
   }
 
  private:
-  static constexpr double kRecency = 3;
-  // No density that is learned in earnest comes near this multiple of the uniform one.
-  static constexpr double kLargestValue = 1e100;
-
   // Kernel values that are told apart from others by more than rounding.
   static constexpr double kForeign = 1e-9;
 
@@ -162,87 +136,79 @@ class Spppot {
     require(found == node_count_, "The dictionary does not hold the nodes of the integral.");
   }
 
-  void start(const ConstRows& nodes) {
+  void start() {
+    const RowMatrix nodes = this->nodes();
     function_.insert(nodes, RowMatrix::Zero(nodes.rows(), function_.weights().cols()),
                      std::vector<bool>(static_cast<std::size_t>(nodes.rows()), true));
     compare_nodes();
-    if (settings_.mirror.is_positive()) return;  // z = 0 is the uniform density
+    if (mirror_.is_positive()) return;  // z = 0 is the uniform density
     // Equal weights with which z is 1 on average: uniform but for the edges.
     const double mean = node_kernel_.all().sum() / static_cast<double>(node_count_);
     require(mean > 0,
             "The kernel is zero, or negative on average, between the nodes of the domain.");
     function_.weights().setConstant(1 / mean);
-    function_.weights().col(0) /= scale(0);
+    function_.weights().col(0) /= scale();
   }
 
-  // z is this multiple of the function that is kept.
-  double scale(Index batches) const {
-    return settings_.dual_averaging ? -settings_.step.at(batches) : 1;
-  }
+  double scale() const override { return dual_averaging_ ? -settings_.step.at(batches()) : 1; }
 
   StepRecord advance(const ConstRows& samples, double share) {
-    const double eta = share * settings_.step.at(batches_);
-    const double scale = this->scale(batches_);
-    StepRecord record;
-    record.budget = share * settings_.budget.at(settings_.step.at(batches_));
-
+    Step step = begin(samples.rows(), share);
     function_.compare(samples, batch_);
     follow_order();
-    evaluate(samples, scale);
-    record.loss = mean_loss();
+    evaluate_at_samples_and_nodes(samples);
+    step.record.loss = mean_loss();
     find_direction();
 
     // What is kept moves by -eta g, or by g itself where the step size comes later.
-    const double gain = settings_.dual_averaging ? share : -eta;
+    const double gain = dual_averaging_ ? share : -step.eta;
     take_up_nodes(gain);
-    auto new_weights = take_up_samples(gain, 1 / std::abs(scale));
-    require_bounded(record.loss);
-    record.active = new_weights.rows();
-    const Index first_id = function_.dictionary().next_id();
-    record.compression_error =
-        function_
-            .add(samples, batch_, active_, new_weights, 1 - eta * settings_.regularization,
-                 record.budget, increments_.all())
-            .error;
-    follow_additions(first_id);
-    finish(samples.rows(), record);
-    return record;
+    take_up_samples(gain);
+    // No density that is learned in earnest comes near 1e100 times the uniform one.
+    require_bounded(is_bounded(at_nodes_.f) && at_samples_.z.allFinite() &&
+                        std::isfinite(step.record.loss) && is_bounded(increments_.all()) &&
+                        is_bounded(new_points_.weights.all()),
+                    "The learned density has", step.record.loss, "mini-batch",
+                    "Choose a smaller learning rate.");
+    const CompressionReport& report = function_.add(plan(step, samples, increments_.all()));
+    follow_additions(report.first_new);
+    return finish(step, report);
   }
 
   // z, f and f' at the samples and at the nodes.
-  void evaluate(const ConstRows& samples, double scale) {
+  void evaluate_at_samples_and_nodes(const ConstRows& samples) {
     const auto weights = function_.weights().col(0);
     at_samples_.resize(samples.rows());
-    settings_.mirror.weigh(samples, at_samples_.weights);
-    at_samples_.z.noalias() = scale * (batch_.kernel_values.all().transpose() * weights);
-    settings_.mirror.apply(at_samples_.z, at_samples_.weights, at_samples_.f, at_samples_.slope);
+    mirror_.weigh(samples, at_samples_.weights);
+    at_samples_.z.noalias() = scale() * (batch_.kernel_values.all().transpose() * weights);
+    mirror_.apply(at_samples_.z, at_samples_.weights, at_samples_.f, at_samples_.slope);
 
     at_nodes_.resize(node_count_);
-    at_nodes_.z.noalias() = scale * (node_kernel_.all().transpose() * weights);
-    settings_.mirror.apply(at_nodes_.z, mirror_weights_, at_nodes_.f, at_nodes_.slope);
+    at_nodes_.z.noalias() = scale() * (node_kernel_.all().transpose() * weights);
+    mirror_.apply(at_nodes_.z, mirror_weights_, at_nodes_.f, at_nodes_.slope);
   }
 
   double mean_loss() const {
     Vector logs(at_samples_.z.size());
-    settings_.mirror.log(at_samples_.z, at_samples_.weights, logs);
+    mirror_.log(at_samples_.z, at_samples_.weights, logs);
     // Where f is not positive the loss is infinite; what is recorded stays a number.
-    return domain_.log_volume() - logs.cwiseMax(-kLargestValue).mean() + at_nodes_.f.mean();
+    return domain_.log_volume() - logs.cwiseMax(-kLargestWeight).mean() + at_nodes_.f.mean();
   }
 
   // Coefficients of g: on_samples_ (k(x_i, .)) and on_nodes_ (k(u, .)).
   void find_direction() {
     const double share = 1 / static_cast<double>(at_samples_.f.size());
     const double cell = 1 / static_cast<double>(node_count_);
-    if (settings_.gradient == PseudoGradient::kernel_embedding) {
+    if (gradient_ == PseudoGradient::kernel_embedding) {
       on_samples_ = -share * at_samples_.f.cwiseInverse();
       on_nodes_.setConstant(node_count_, cell);
       return;
     }
     on_samples_ = -share * at_samples_.slope.cwiseQuotient(at_samples_.f);
     // f cancels, and where it underflows 0 / 0 must not be asked for.
-    if (settings_.mirror.is_positive()) on_samples_.setConstant(-share);
+    if (mirror_.is_positive()) on_samples_.setConstant(-share);
     on_nodes_ = cell * at_nodes_.slope;
-    if (settings_.gradient == PseudoGradient::sign) {
+    if (gradient_ == PseudoGradient::sign) {
       gradient_at_nodes_.noalias() = rows_of_nodes(node_kernel_.all()) * on_nodes_;
       gradient_at_nodes_.noalias() += rows_of_nodes(batch_.kernel_values.all()) * on_samples_;
       on_nodes_ = cell * gradient_at_nodes_.array().sign();
@@ -266,46 +232,14 @@ class Spppot {
 
   // Where f is next to nothing, 1 / f is enormous: no sample moves z by more than k(x, .). The
   // gradient of the likelihood of exp(z) has no 1 / f, and a bound would only falsify it.
-  RowBuffer::Map take_up_samples(double gain, double largest) {
-    if (settings_.gradient == PseudoGradient::likelihood && settings_.mirror.is_positive()) {
-      largest = std::numeric_limits<double>::infinity();
+  void take_up_samples(double gain) {
+    const bool is_tame = gradient_ == PseudoGradient::likelihood && mirror_.is_positive();
+    const double largest =
+        is_tame ? std::numeric_limits<double>::infinity() : 1 / std::abs(scale());
+    auto weights = new_points_.take(on_samples_);
+    for (Index k = 0; k < weights.rows(); ++k) {
+      weights(k, 0) = std::clamp(gain * weights(k, 0), -largest, largest);
     }
-    active_.clear();
-    for (Index i = 0; i < on_samples_.size(); ++i) {
-      if (on_samples_(i) != 0) active_.push_back(i);
-    }
-    auto weights = new_weights_.resize(static_cast<Index>(active_.size()), 1);
-    for (std::size_t k = 0; k < active_.size(); ++k) {
-      weights(static_cast<Index>(k), 0) =
-          std::clamp(gain * on_samples_(active_[k]), -largest, largest);
-    }
-    return weights;
-  }
-
-  void require_bounded(double loss) const {
-    const auto within = [](const auto& values) {
-      return values.size() == 0 || (values.array().abs() < kLargestValue).all();
-    };
-    const bool bounded = within(at_nodes_.f) && at_samples_.z.allFinite() && std::isfinite(loss) &&
-                         within(increments_.all()) && within(new_weights_.all());
-    if (bounded) return;
-    throw DivergenceError(
-        "The learned density has grown beyond all bounds. The model is as it was before this "
-        "mini-batch. Choose a smaller learning rate.");
-  }
-
-  void finish(Index count, StepRecord& record) {
-    batches_ += 1;
-    samples_ += count;
-    if (settings_.average) {
-      auto weights = function_.weights();
-      const double share = average_share(batches_, kRecency);
-      weights.col(1) += share * (scale(batches_) * weights.col(0) - weights.col(1));
-    }
-    record.samples = samples_;
-    record.model_order = model_order();
-    settings_.budget.observe(record.model_order);
-    trace_.add(record);
   }
 
   // -- the kernel values between the dictionary and the nodes, a row a dictionary point ----------
@@ -321,7 +255,7 @@ class Spppot {
     dictionary.kernel().block(dictionary.views(), views.data(), values);
     remember_order();
     mirror_weights_.resize(node_count_);
-    settings_.mirror.weigh(points, mirror_weights_);
+    mirror_.weigh(points, mirror_weights_);
   }
 
   // Kernel values of points that are not nodes, if they are that.
@@ -370,7 +304,7 @@ class Spppot {
         values.row(i) = old.row(rows.at(id));
         continue;
       }
-      const Index sample = active_[static_cast<std::size_t>(id - first_id)];
+      const Index sample = new_points_.sample(id - first_id);
       for (Index u = 0; u < node_count_; ++u) {
         values(i, u) = batch_.kernel_values.all()(position(u), sample);
       }
@@ -388,29 +322,24 @@ class Spppot {
     }
   };
 
-  SpppotSettings settings_;
+  MirrorMap mirror_;
+  PseudoGradient gradient_;
+  bool dual_averaging_;
   Box domain_;
   Quadrature quadrature_;
   Index node_count_;
-  SparseFunction function_;
-  Index samples_ = 0;
-  Index batches_ = 0;
-  Trace trace_;
 
   RowBuffer node_kernel_;
   std::vector<Index> order_;      // ids of the rows of node_kernel_
   std::vector<Index> positions_;  // rows of the nodes
   Vector mirror_weights_;         // r at the nodes
 
-  Batch batch_;
   Values at_samples_;
   Values at_nodes_;
   Vector on_samples_;
   Vector on_nodes_;
   Vector gradient_at_nodes_;
   RowBuffer increments_;
-  RowBuffer new_weights_;
-  std::vector<Index> active_;
 };
 
 }  // namespace parsimon

@@ -37,35 +37,19 @@ inline TraceOf<RiskRecord> risk_trace_from(const RowMatrix& matrix) {
   return trace;
 }
 
-inline void save_tracking(const StepSchedule& tracking, Archive& archive) {
-  archive.set("tracking", tracking.name());
-  archive.set("tracking.parameters", tracking.parameters());
-}
-
-inline StepSchedule load_tracking(const Archive& archive) {
-  return StepSchedule::restore(archive.get_text("tracking"),
-                               to_std(archive.get_vector("tracking.parameters")));
-}
-
 }  // namespace detail
 
 // Everything that a compositional model is, except its problem.
 template <class Problem>
 Archive to_archive(const Compositional<Problem>& model) {
-  const CompositionalSettings& settings = model.settings();
+  const CompositionalSettings settings = model.settings();
   Archive archive;
   archive.set("algorithm", std::string("compositional"));
   archive.set("kernel", model.dictionary().kernel().describe());
-  detail::save_schedules(settings.step, settings.budget, archive);
-  detail::save_tracking(settings.tracking, archive);
-  archive.set("regularization", settings.regularization);
-  archive.set("average", settings.average ? 1 : 0);
-  archive.set("features", model.features());
-  archive.set("outputs", model.outputs());
-  archive.set("samples", model.samples());
-  archive.set("batches", model.batches());
+  detail::save_settings(settings, archive);
+  detail::save_step(settings.tracking, archive, "tracking");
+  detail::save_progress(model, archive);
   archive.set("tracked", model.tracked());
-  archive.set("trace", detail::trace_matrix(model.trace()));
   archive.set("trace.risk", detail::risk_trace_matrix(model.risk_trace()));
   detail::save_function(model.function(), archive);
   return archive;
@@ -78,14 +62,11 @@ Compositional<Problem> compositional_from_archive(const Archive& archive, Proble
                                                   KernelPtr kernel = nullptr) {
   if (!kernel) kernel = parse_kernel(archive.get_text("kernel"));
   const detail::Sizes sizes(archive);
-  const bool average = archive.get_integer("average") != 0;
-  CompositionalSettings settings{detail::load_step(archive), detail::load_tracking(archive),
-                                 detail::load_budget(archive), archive.get_number("regularization"),
-                                 average};
-  auto function = detail::load_function(archive, kernel, sizes.features,
-                                        average ? 2 * sizes.outputs : sizes.outputs, sizes.outputs);
-  Compositional<Problem> model(kernel, std::move(problem), std::move(settings), sizes.features,
-                               sizes.outputs);
+  const CompositionalSettings settings{detail::load_settings(archive),
+                                       detail::load_step(archive, "tracking")};
+  auto function =
+      detail::load_function(archive, kernel, sizes.features, sizes.outputs, settings.average);
+  Compositional<Problem> model(kernel, std::move(problem), settings, sizes.features, sizes.outputs);
   const RowMatrix trace = archive.get_matrix("trace", Archive::any_size, 6);
   model.restore(std::move(function), archive.get_vector("tracked").transpose(), sizes.samples,
                 sizes.batches, detail::trace_from(trace),
@@ -115,24 +96,17 @@ inline Colk colk_from_archive(const Archive& archive, KernelPtr kernel = nullptr
 }
 
 inline Archive to_archive(const PolicyEvaluation& model) {
-  const PolicyEvaluationSettings& settings = model.settings();
+  const PolicyEvaluationSettings settings = model.settings();
   Archive archive;
   archive.set("algorithm", std::string("policy_evaluation"));
   archive.set("kernel", model.dictionary().kernel().describe());
   archive.set("gradient", settings.gradient ? 1 : 0);
   archive.set("discount", settings.discount);
-  detail::save_schedules(settings.step, settings.budget, archive);
-  detail::save_tracking(settings.tracking, archive);
-  archive.set("tracker.budget", settings.tracker_budget.name());
-  archive.set("tracker.budget.parameters", settings.tracker_budget.parameters());
-  archive.set("regularization", settings.regularization);
-  archive.set("average", settings.average ? 1 : 0);
-  archive.set("features", model.features());
-  archive.set("outputs", 1);
-  archive.set("samples", model.samples());
-  archive.set("batches", model.batches());
-  archive.set("trace", detail::trace_matrix(model.trace()));
-  detail::save_function(model.value(), archive);
+  detail::save_settings(settings, archive);
+  detail::save_step(settings.tracking, archive, "tracking");
+  detail::save_compression(settings.tracker_compression, archive, "tracker.");
+  detail::save_progress(model, archive);
+  detail::save_function(model.function(), archive);
   detail::save_function(model.tracker(), archive, "tracker.");
   return archive;
 }
@@ -143,19 +117,14 @@ inline PolicyEvaluation policy_evaluation_from_archive(const Archive& archive,
   if (!kernel) kernel = parse_kernel(archive.get_text("kernel"));
   const detail::Sizes sizes(archive);
   PolicyEvaluationSettings settings;
+  static_cast<OnlineSettings&>(settings) = detail::load_settings(archive);
   settings.gradient = archive.get_integer("gradient") != 0;
   settings.discount = archive.get_number("discount");
-  settings.step = detail::load_step(archive);
-  settings.tracking = detail::load_tracking(archive);
-  settings.budget = detail::load_budget(archive);
-  settings.tracker_budget =
-      BudgetSchedule::restore(archive.get_text("tracker.budget"),
-                              detail::to_std(archive.get_vector("tracker.budget.parameters")));
-  settings.regularization = archive.get_number("regularization");
-  settings.average = archive.get_integer("average") != 0;
-  auto value = detail::load_function(archive, kernel, sizes.features, settings.average ? 2 : 1, 1);
-  auto tracker = detail::load_function(archive, kernel, sizes.features, 1, 1, "tracker.");
-  PolicyEvaluation model(kernel, std::move(settings), sizes.features);
+  settings.tracking = detail::load_step(archive, "tracking");
+  settings.tracker_compression = detail::load_compression(archive, "tracker.");
+  auto value = detail::load_function(archive, kernel, sizes.features, 1, settings.average);
+  auto tracker = detail::load_function(archive, kernel, sizes.features, 1, false, "tracker.");
+  PolicyEvaluation model(kernel, settings, sizes.features);
   model.restore(std::move(value), std::move(tracker), sizes.samples, sizes.batches,
                 detail::load_trace(archive));
   return model;

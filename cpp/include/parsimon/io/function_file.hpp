@@ -1,17 +1,13 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "parsimon/algorithm/trace.hpp"
+#include "parsimon/algorithm/online.hpp"
 #include "parsimon/io/archive.hpp"
-#include "parsimon/rkhs/sparse_function.hpp"
-#include "parsimon/schedule/budget.hpp"
-#include "parsimon/schedule/step.hpp"
 #include "parsimon/types.hpp"
 
 // What the files of all algorithms have in common.
@@ -38,13 +34,9 @@ inline Index load_count(const Archive& archive, const std::string& name) {
 
 // Training goes on from these weights, and squares them.
 inline void require_weights(const ConstRows& weights) {
-  for (Index i = 0; i < weights.rows(); ++i) {
-    for (Index c = 0; c < weights.cols(); ++c) {
-      require(std::abs(weights(i, c)) < kLargestWeight,
-              "The model file holds weights that are not finite, or of 1e100 or more; no model has "
-              "such weights.");
-    }
-  }
+  require(is_bounded(weights),
+          "The model file holds weights that are not finite, or of 1e100 or more; no model has "
+          "such weights.");
 }
 
 struct Sizes {
@@ -114,8 +106,10 @@ inline FactorState load_factor_state(const Archive& archive, Index model_order,
   return state;
 }
 
+// averaged: whether there are weights that predict beside those of the function.
 inline SparseFunction load_function(const Archive& archive, KernelPtr kernel, Index features,
-                                    Index columns, Index scored, const std::string& prefix = "") {
+                                    Index outputs, bool averaged, const std::string& prefix = "") {
+  const Index columns = averaged ? 2 * outputs : outputs;
   const RowMatrix points = archive.get_matrix(prefix + "dictionary", Archive::any_size, features);
   const Vector origin = archive.get_vector(prefix + "dictionary.origin");
   const auto ids = archive.get_integers(prefix + "dictionary.ids", points.rows());
@@ -141,28 +135,52 @@ inline SparseFunction load_function(const Archive& archive, KernelPtr kernel, In
     const auto k = static_cast<std::size_t>(i);
     dictionary.append(points.row(i), views.data(), i, is_protected[k] != 0, ids[k]);
   }
-  SparseFunction function(kernel, features, columns, scored);
+  SparseFunction function(kernel, features, columns, outputs);
   function.restore(std::move(dictionary), weights,
                    load_factor_state(archive, points.rows(), prefix));
   return function;
 }
 
-inline void save_schedules(const StepSchedule& step, const BudgetSchedule& budget,
-                           Archive& archive) {
-  archive.set("step", step.name());
-  archive.set("step.parameters", step.parameters());
-  archive.set("budget", budget.name());
-  archive.set("budget.parameters", budget.parameters());
+inline void save_step(const StepSchedule& step, Archive& archive,
+                      const std::string& name = "step") {
+  archive.set(name, step.name());
+  archive.set(name + ".parameters", step.parameters());
 }
 
-inline StepSchedule load_step(const Archive& archive) {
-  return StepSchedule::restore(archive.get_text("step"),
-                               to_std(archive.get_vector("step.parameters")));
+inline StepSchedule load_step(const Archive& archive, const std::string& name = "step") {
+  return StepSchedule::restore(archive.get_text(name),
+                               to_std(archive.get_vector(name + ".parameters")));
 }
 
-inline BudgetSchedule load_budget(const Archive& archive) {
-  return BudgetSchedule::restore(archive.get_text("budget"),
-                                 to_std(archive.get_vector("budget.parameters")));
+inline void save_compression(const Compression& compression, Archive& archive,
+                             const std::string& prefix = "") {
+  archive.set(prefix + "budget", compression.budget().name());
+  archive.set(prefix + "budget.parameters", compression.budget().parameters());
+  archive.set(prefix + "maintenance", compression.name());
+  archive.set(prefix + "maintenance.parameters", compression.parameters());
+}
+
+inline Compression load_compression(const Archive& archive, const std::string& prefix = "") {
+  BudgetSchedule budget =
+      BudgetSchedule::restore(archive.get_text(prefix + "budget"),
+                              to_std(archive.get_vector(prefix + "budget.parameters")));
+  const std::string name = prefix + "maintenance";
+  // Files of the first version have no cap.
+  if (!archive.has(name) && !archive.has(name + ".parameters")) return budget;
+  return Compression::restore(std::move(budget), archive.get_text(name),
+                              to_std(archive.get_vector(name + ".parameters")));
+}
+
+inline void save_settings(const OnlineSettings& settings, Archive& archive) {
+  save_step(settings.step, archive);
+  save_compression(settings.compression, archive);
+  archive.set("regularization", settings.regularization);
+  archive.set("average", settings.average ? 1 : 0);
+}
+
+inline OnlineSettings load_settings(const Archive& archive) {
+  return {load_step(archive), load_compression(archive), archive.get_number("regularization"),
+          archive.get_integer("average") != 0};
 }
 
 inline void require_algorithm(const Archive& archive, const std::string& expected) {
@@ -194,6 +212,16 @@ inline Trace trace_from(const RowMatrix& matrix) {
     trace.add({count(0), count(1), count(2), matrix(i, 3), matrix(i, 4), matrix(i, 5)});
   }
   return trace;
+}
+
+// model: any Learner, of which something has features and outputs.
+template <class Model>
+void save_progress(const Model& model, Archive& archive) {
+  archive.set("features", model.features());
+  archive.set("outputs", model.outputs());
+  archive.set("samples", model.samples());
+  archive.set("batches", model.batches());
+  archive.set("trace", trace_matrix(model.trace()));
 }
 
 inline Trace load_trace(const Archive& archive) {

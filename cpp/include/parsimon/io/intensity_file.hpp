@@ -27,17 +27,13 @@ inline PseudoGradient parse_gradient(const std::string& name) {
 
 // What the file of every density has.
 template <class Model>
-void save_density(const Model& model, const Kernel& kernel, Archive& archive) {
-  archive.set("kernel", kernel.describe());
-  archive.set("features", model.features());
-  archive.set("outputs", 1);
+void save_density(const Model& model, Archive& archive) {
+  archive.set("kernel", model.dictionary().kernel().describe());
   archive.set("domain.lower", model.domain().lower());
   archive.set("domain.upper", model.domain().upper());
   archive.set("quadrature", model.quadrature().kind());
   archive.set("quadrature.counts", model.quadrature().counts());
-  archive.set("samples", model.samples());
-  archive.set("batches", model.batches());
-  archive.set("trace", trace_matrix(model.trace()));
+  save_progress(model, archive);
 }
 
 // The same, read and checked.
@@ -79,22 +75,19 @@ struct DensityFile {
 };
 
 inline void save_newton_settings(const MirrorNewtonSettings& settings, Archive& archive) {
-  archive.set("newton.step", settings.step.name());
-  archive.set("newton.step.parameters", settings.step.parameters());
+  save_step(settings.step, archive, "newton.step");
   archive.set("newton.damping", settings.damping);
 }
 
 inline MirrorNewtonSettings load_newton_settings(const Archive& archive) {
-  return {StepSchedule::restore(archive.get_text("newton.step"),
-                                to_std(archive.get_vector("newton.step.parameters"))),
-          archive.get_number("newton.damping")};
+  return {load_step(archive, "newton.step"), archive.get_number("newton.damping")};
 }
 
 }  // namespace detail
 
 // Everything that an SPPPOT model is, so that training can go on as if it had not stopped.
 inline Archive to_archive(const Spppot& model) {
-  const SpppotSettings& settings = model.settings();
+  const SpppotSettings settings = model.settings();
   Archive archive;
   archive.set("algorithm", std::string("spppot"));
   archive.set("mirror", settings.mirror.name());
@@ -102,10 +95,8 @@ inline Archive to_archive(const Spppot& model) {
   archive.set("gradient",
               std::string(detail::kGradientNames[static_cast<std::size_t>(settings.gradient)]));
   archive.set("dual_averaging", settings.dual_averaging ? 1 : 0);
-  archive.set("regularization", settings.regularization);
-  archive.set("average", settings.average ? 1 : 0);
-  detail::save_schedules(settings.step, settings.budget, archive);
-  detail::save_density(model, model.function().dictionary().kernel(), archive);
+  detail::save_settings(settings, archive);
+  detail::save_density(model, archive);
   detail::save_function(model.function(), archive);
   archive.set("dictionary.kernel_with_nodes", model.kernel_with_nodes());
   return archive;
@@ -115,18 +106,15 @@ inline Archive to_archive(const Spppot& model) {
 inline Spppot spppot_from_archive(const Archive& archive, KernelPtr kernel = nullptr) {
   const detail::DensityFile file(archive, std::move(kernel));
   SpppotSettings settings;
+  static_cast<OnlineSettings&>(settings) = detail::load_settings(archive);
   settings.mirror = MirrorMap::restore(archive.get_text("mirror"),
                                        detail::to_std(archive.get_vector("mirror.parameters")));
   settings.gradient = detail::parse_gradient(archive.get_text("gradient"));
   settings.dual_averaging = archive.get_integer("dual_averaging") != 0;
-  settings.step = detail::load_step(archive);
-  settings.budget = detail::load_budget(archive);
-  settings.regularization = archive.get_number("regularization");
-  settings.average = archive.get_integer("average") != 0;
-  SparseFunction function = detail::load_function(archive, file.kernel, file.domain.features(),
-                                                  settings.average ? 2 : 1, 1);
+  SparseFunction function =
+      detail::load_function(archive, file.kernel, file.domain.features(), 1, settings.average);
   file.require_stored(function.model_order());
-  Spppot model(file.kernel, std::move(settings), file.domain, file.quadrature);
+  Spppot model(file.kernel, settings, file.domain, file.quadrature);
   const Index others = function.model_order() - file.quadrature.size();
   model.restore(std::move(function), file.samples, file.batches, detail::load_trace(archive),
                 archive.get_matrix("dictionary.kernel_with_nodes", others, file.quadrature.size()));
@@ -137,7 +125,7 @@ inline Archive to_archive(const MirrorNewton& model) {
   Archive archive;
   archive.set("algorithm", std::string("mirror_newton"));
   detail::save_newton_settings(model.settings(), archive);
-  detail::save_density(model, model.dictionary().kernel(), archive);
+  detail::save_density(model, archive);
   archive.set("dictionary", model.dictionary().points());
   archive.set("dictionary.origin", model.dictionary().origin());
   archive.set("weights", model.weights());

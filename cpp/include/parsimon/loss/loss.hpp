@@ -30,6 +30,9 @@ class Loss {
 
   virtual bool is_classification() const = 0;
 
+  // Whether it is ||f - y||^2 / 2, whose minimiser solves linear equations.
+  virtual bool is_squared() const { return false; }
+
   // An expression that parse_loss() turns back into the same loss.
   virtual std::string describe() const = 0;
 };

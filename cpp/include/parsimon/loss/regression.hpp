@@ -63,8 +63,10 @@ class SquaredLoss final : public ElementwiseLoss<SquaredLoss> {
     return 0.5 * slope * difference;
   }
 
+  bool is_squared() const override { return scale_ == 1; }
+
   std::string describe() const override {
-    return scale_ == 1 ? "squared" : "squared(" + format_number(scale_) + ")";
+    return is_squared() ? "squared" : "squared(" + format_number(scale_) + ")";
   }
 
  private:

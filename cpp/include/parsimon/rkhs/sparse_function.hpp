@@ -16,7 +16,9 @@
 #include "parsimon/rkhs/fresh_factor.hpp"
 #include "parsimon/rkhs/gram_factor.hpp"
 #include "parsimon/rkhs/komp.hpp"
+#include "parsimon/rkhs/merge.hpp"
 #include "parsimon/rkhs/newcomers.hpp"
+#include "parsimon/rkhs/remove.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -27,16 +29,34 @@ struct Batch {
   RowBuffer kernel_values;  // k(d_m, x_i): a row a dictionary point, a column a sample
 };
 
+// What a step does to a function:
+//
+//   f <- compress(shrink f + sum_m increments(m) k(d_m, .) + sum_i weights(i) k(x_active(i), .))
+//
+// No increments if there are none.
+struct Move {
+  ConstRows samples;
+  const Batch& batch;  // the samples compared with the dictionary
+  const std::vector<Index>& active;
+  ConstRows weights;  // one row for each active sample
+  double shrink;
+  Limit limit;
+  ConstRows increments = RowMatrix(0, 0);
+
+  bool adds_nothing() const { return active.empty() && increments.rows() == 0; }
+};
+
 // The engine that every algorithm shares: a function on a dictionary that grows by samples and is
-// compressed by KOMP.
+// compressed.
 //
 // The dictionary is ordered: first the basis, whose points are numerically independent and have a
 // Gram factor; then the points outside it, which the basis explains up to the tolerance but which
 // keep weights of their own because they are protected, or because folding them would cost more
 // than the budget. Protected points are never removed and come first within the basis.
 //
-// The first `scored` columns of the weights are the function; further columns are passengers (an
-// average of iterates, say) that live on the same dictionary and are projected along.
+// The first `scored` columns of the weights are the function; further columns are passengers that
+// live on the same dictionary and are projected along. The last `scored` of all columns predict: a
+// passenger (an average of the iterates, say), or the function itself if there is none.
 class SparseFunction {
  public:
   SparseFunction(KernelPtr kernel, Index features, Index columns, Index scored)
@@ -48,6 +68,8 @@ class SparseFunction {
   auto weights() const { return weights_.all(); }
   auto function_weights() { return weights_.all().leftCols(scored_); }
   auto function_weights() const { return weights_.all().leftCols(scored_); }
+  auto predictor_weights() { return weights_.all().rightCols(scored_); }
+  auto predictor_weights() const { return weights_.all().rightCols(scored_); }
   Index model_order() const { return dictionary_.size(); }
   Index basis_size() const { return factor_.size(); }
 
@@ -83,48 +105,57 @@ class SparseFunction {
     linalg::multiply_transpose_by(batch.kernel_values.all(), function_weights(), values);
   }
 
-  // f <- KOMP(shrink f + sum_m increments(m) k(d_m, .) + sum_i new_weights(i) k(x_active(i), .),
-  // limit); no increments if there are none. Throws, and changes nothing, if the kernel does or is
-  // not finite at the samples.
-  // The report is valid until the next step.
-  const CompressionReport& add(const ConstRows& samples, const Batch& batch,
-                               const std::vector<Index>& active, const ConstRows& new_weights,
-                               double shrink, const Limit& limit,
-                               const ConstRows& increments = RowMatrix(0, 0)) {
-    if (limit.budget == 0 && !limit.caps_points()) {
-      return append_uncompressed(samples, batch, active, new_weights, shrink, increments);
-    }
+  // The part of a step that may throw: it changes nothing yet. Two functions that are prepared
+  // move together or not at all.
+  void prepare(const Move& move) {
+    if (move.adds_nothing()) return;
+    if (move.limit.needs_no_factor()) return prepare_uncompressed(move);
     start_election();
     const Index old = candidates_.size();
-    for (std::size_t i = 0; i < active.size(); ++i) {
-      candidates_.add({false, active[i], dictionary_.next_id() + static_cast<Index>(i)},
-                      batch.views.data(), &new_weights.coeffRef(static_cast<Index>(i), 0),
-                      new_weights.cols());
+    const auto count = static_cast<Index>(move.active.size());
+    for (Index i = 0; i < count; ++i) {
+      candidates_.add({false, move.active[static_cast<std::size_t>(i)], dictionary_.next_id() + i},
+                      move.batch.views.data(), &move.weights.coeffRef(i, 0), move.weights.cols());
     }
-    candidates_.compare(dictionary_, basis_size(), static_cast<Index>(active.size()));
+    candidates_.compare(dictionary_, basis_size(), count);
     require_finite(candidates_.gram());
     auto cross = candidates_.cross().all();
-    const auto known = batch.kernel_values.all();
-    linalg::select_columns(known, active, static_cast<Index>(active.size()), cross, old);
+    linalg::select_columns(move.batch.kernel_values.all(), move.active, count, cross, old);
     dependents_.refresh(dictionary_, factor_);
-    const bool drifted = has_drifted();
-    // The kernel may throw above; from here on nothing does.
-    if (is_probe_due()) {
-      probes_ += 1;
-      changes_ = drifted ? kDrifted : 0;
+    drifted_ = has_drifted();
+  }
+
+  // The rest of it. The report is valid until the next step.
+  const CompressionReport& apply(const Move& move) {
+    start_report();
+    shift(move.shrink, move.increments);
+    if (move.adds_nothing()) return report_;
+    if (move.limit.needs_no_factor()) {
+      append_uncompressed(move);
+      reduce(move.limit);
+    } else {
+      project(move);
     }
-    move(shrink, increments);
-    for (Index i = 0; i < old; ++i) {
-      std::copy_n(weights_.row(candidates_[i].index).data(), weights_.columns(),
-                  candidates_.weights().row(i).data());
-    }
-    settle(samples, batch.views.data(), limit);
-    // The two errors need not be orthogonal: they add up at worst, to the budget but for the last
-    // bit.
-    const double left = limit.budget - report_.error;
-    const double folded = dependents_.fold(weights_.all(), scored_, left);
-    if (folded > 0) report_.error = std::min(limit.budget, report_.error + folded);
+    report_.model_order = model_order();
     return report_;
+  }
+
+  // Both at once. A step that adds nothing is not compressed. Throws, and changes nothing, if the
+  // kernel does or is not finite at the samples.
+  const CompressionReport& add(const Move& move) {
+    prepare(move);
+    return apply(move);
+  }
+
+  // The weights that predict go a share of the way towards this multiple of the function's.
+  void average_in(double share, double scale) {
+    for (Index i = 0; i < model_order(); ++i) {
+      const double* of_function = weights_.row(i).data();
+      double* predictor = weights_.row(i).data() + weights_.columns() - scored_;
+      for (Index c = 0; c < scored_; ++c) {
+        predictor[c] += share * (scale * of_function[c] - predictor[c]);
+      }
+    }
   }
 
   // f <- KOMP(f, budget)
@@ -133,9 +164,11 @@ class SparseFunction {
     start_election();
     candidates_.compare(dictionary_, basis_size(), 0);
     require_finite(candidates_.gram());
+    start_report();
     settle(RowMatrix(0, dictionary_.features()), nullptr, budget, stakes(budget));
     // Points that were worth a closer look may be too nearly dependent to build upon.
     if (candidates_.size() > 0) refactor();
+    report_.model_order = model_order();
     return report_;
   }
 
@@ -150,28 +183,6 @@ class SparseFunction {
       weights_.append(&weights.coeffRef(i, 0));
     }
     refactor();
-  }
-
-  // -- for functions that are kept without a factor: nothing of them is compressed -------------
-
-  // k(d_i, d_j) for all j
-  Vector kernel_with(Index i) const {
-    RowMatrix values(1, model_order());
-    dictionary_.kernel().block(dictionary_.views_of({i}).data(), dictionary_.views(), values);
-    return values.row(0);
-  }
-
-  void append(const RowVector& point, const RowVector& weights) {
-    forget_factor();
-    dictionary_.append(point, false);
-    weights_.append(weights.data());
-  }
-
-  // Point i goes with its weights, and the last one takes its place.
-  void drop(Index i) {
-    forget_factor();
-    dictionary_.drop(i);
-    weights_.replace_by_last(i);
   }
 
   // Builds the factor anew from the kernel, protected points first. Repairs any drift.
@@ -240,7 +251,31 @@ class SparseFunction {
     changes_ = 0;
   }
 
-  void move(double shrink, const ConstRows& increments) {
+  void start_report() {
+    report_.removed.clear();
+    report_.first_new = dictionary_.next_id();
+    report_.error = 0;
+    report_.model_order = model_order();
+  }
+
+  void project(const Move& move) {
+    if (is_probe_due()) {
+      probes_ += 1;
+      changes_ = drifted_ ? kDrifted : 0;
+    }
+    for (Index i = 0; i < candidates_.size() && candidates_[i].in_dictionary; ++i) {
+      std::copy_n(weights_.row(candidates_[i].index).data(), weights_.columns(),
+                  candidates_.weights().row(i).data());
+    }
+    settle(move.samples, move.batch.views.data(), move.limit);
+    // The two errors need not be orthogonal: they add up at worst, to the budget but for the last
+    // bit.
+    const double budget = move.limit.budget;
+    const double folded = dependents_.fold(weights_.all(), scored_, budget - report_.error);
+    if (folded > 0) report_.error = std::min(budget, report_.error + folded);
+  }
+
+  void shift(double shrink, const ConstRows& increments) {
     const bool only_shrinks = increments.rows() == 0;
     for (Index i = 0; i < model_order(); ++i) {
       double* row = weights_.row(i).data();
@@ -276,36 +311,38 @@ class SparseFunction {
   void settle(const ConstRows& samples, const View* sample_views, const Limit& limit,
               const PivotedRoot::Stakes& stakes = {}) {
     const double squared_budget = limit.budget * limit.budget;
-    // Points that the others explain are the first to go where their number counts.
-    const double for_folding =
-        limit.caps_points() ? std::numeric_limits<double>::infinity() : squared_budget;
     const Index known = basis_size();
+    set_aside_outside(known);
+    const auto outside = static_cast<Index>(outside_.size());
+    // Points that the others explain are the first to go where their number counts: where there are
+    // too many, or nothing else does.
+    const bool too_many = known + outside + candidates_.size() > limit.points;
+    const double for_folding = too_many || (limit.caps_points() && limit.budget == 0)
+                                   ? std::numeric_limits<double>::infinity()
+                                   : squared_budget;
     newcomers_.factorise(factor_, candidates_.cross().all(), candidates_.gram().all(), stakes,
                          dictionary_.kernel().resolution());
     double squared_error = newcomers_.fold(weights_.all().topRows(known),
                                            candidates_.weights().all(), scored_, for_folding);
     merge_duplicates(samples);
     const Index independent = newcomers_.independent();
-    report_.removed.clear();
     for (const Index z : newcomers_.folded()) {
       report_.removed.push_back(candidate(independent + z).id);
     }
 
-    set_aside_outside(known);
     weights_.resize(known + independent);
     for (Index i = 0; i < independent; ++i) {
       std::copy_n(candidates_.weights().row(newcomers_.order(i)).data(), weights_.columns(),
                   weights_.row(known + i).data());
     }
     squared_error = komp_.run(factor_, newcomers_, weights_, protected_basis(), scored_,
-                              squared_budget, squared_error, limit.points);
+                              squared_budget, squared_error, limit.points - outside);
     for (const Index position : komp_.removed()) {
       report_.removed.push_back(position < known ? dictionary_.id(position)
                                                  : candidate(position - known).id);
     }
     adopt(known, samples, sample_views);
     report_.error = std::sqrt(squared_error);
-    report_.model_order = model_order();
   }
 
   // Protected points outside the basis take no part in the election.
@@ -381,8 +418,9 @@ class SparseFunction {
       }
     }
     order_.insert(order_.end(), outside_.begin(), outside_.end());
-    for (Index i = 0; i < outside_weights_.rows(); ++i)
+    for (Index i = 0; i < outside_weights_.rows(); ++i) {
       weights_.append(outside_weights_.row(i).data());
+    }
     for (const Index z : newcomers_.unfolded()) {
       const Index i = newcomers_.independent() + z;
       place(candidate(i));
@@ -401,36 +439,57 @@ class SparseFunction {
     if (newcomers_.size() > 0) factor_.append(newcomers_.coefficient_rows(), newcomers_.factor());
   }
 
+  // -- without a factor --------------------------------------------------------------------------
+
+  void prepare_uncompressed(const Move& move) {
+    const Kernel& kernel = dictionary_.kernel();
+    ensure_size(sample_self_kernel_, move.samples.rows());
+    kernel.diagonal(move.batch.views.data(), sample_self_kernel_.head(move.samples.rows()));
+    for (const Index i : move.active) require(std::isfinite(sample_self_kernel_(i)), kNotFinite);
+    if (!move.limit.caps_points()) return;
+    self_kernel_.resize(static_cast<std::size_t>(model_order()));
+    kernel.diagonal(dictionary_.views(), Eigen::Map<Vector>(self_kernel_.data(), model_order()));
+  }
+
   // Without a budget nothing can be compressed and no factor is needed: only a sample that is
   // exactly in the dictionary already is added to its weight.
-  const CompressionReport& append_uncompressed(const ConstRows& samples, const Batch& batch,
-                                               const std::vector<Index>& active,
-                                               const ConstRows& new_weights, double shrink,
-                                               const ConstRows& increments) {
-    Vector self_kernel(samples.rows());
-    dictionary_.kernel().diagonal(batch.views.data(), self_kernel);
-    for (const Index i : active) require(std::isfinite(self_kernel(i)), kNotFinite);
-    move(shrink, increments);
-    report_ = CompressionReport();
-    const Index first_id = dictionary_.next_id();
-    for (std::size_t i = 0; i < active.size(); ++i) {
-      const Index id = first_id + static_cast<Index>(i);
-      const auto sample = samples.row(active[i]);
+  void append_uncompressed(const Move& move) {
+    for (std::size_t i = 0; i < move.active.size(); ++i) {
+      const Index id = report_.first_new + static_cast<Index>(i);
+      const auto sample = move.samples.row(move.active[i]);
       Index twin = 0;
       while (twin < model_order() && dictionary_.point(twin) != sample) ++twin;
       if (twin == model_order()) {
-        dictionary_.append(sample, batch.views.data(), active[i], false, id);
+        dictionary_.append(sample, move.batch.views.data(), move.active[i], false, id);
         weights_.resize(weights_.rows() + 1);
         std::fill_n(weights_.row(twin).data(), weights_.columns(), 0.0);
+        if (move.limit.caps_points()) {
+          self_kernel_.push_back(sample_self_kernel_(move.active[i]));
+        }
       } else {
         report_.removed.push_back(id);
       }
       for (Index c = 0; c < scored_; ++c) {
-        weights_.row(twin)(c) += new_weights(static_cast<Index>(i), c);
+        weights_.row(twin)(c) += move.weights(static_cast<Index>(i), c);
       }
     }
-    report_.model_order = model_order();
-    return report_;
+  }
+
+  // Points go one by one until there are no more than allowed. Nothing throws: merging asks a
+  // kernel that never does.
+  void reduce(const Limit& limit) {
+    if (model_order() <= limit.points) return;
+    LoosePoints points{dictionary_, weights_, scored_, self_kernel_, report_.removed};
+    for (Index allowed = limit.points; model_order() > allowed;) {
+      if (limit.grows && limit.grows()) {
+        allowed += 1;
+        continue;
+      }
+      const Index j = points.smallest();
+      if (j < 0) return;
+      forget_factor();
+      report_.error += limit.way == Way::merge ? merge(points, j) : remove(points, j);
+    }
   }
 
   // Every so many changes the factor is measured along one direction, at the cost of one change.
@@ -478,6 +537,9 @@ class SparseFunction {
   CompressionReport report_;
   std::vector<Index> order_;
   std::vector<Index> outside_;
+  bool drifted_ = false;
+  Vector sample_self_kernel_;
+  std::vector<double> self_kernel_;
   std::vector<View> probe_views_;
   RowBuffer probe_values_;
 };

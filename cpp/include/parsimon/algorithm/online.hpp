@@ -1,0 +1,232 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "parsimon/algorithm/learner.hpp"
+#include "parsimon/rkhs/compression.hpp"
+#include "parsimon/rkhs/sparse_function.hpp"
+#include "parsimon/schedule/step.hpp"
+#include "parsimon/text.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+struct OnlineSettings {
+  StepSchedule step = StepSchedule::constant(0.1);
+  Compression compression = BudgetSchedule::fixed(0);
+  double regularization = 0;
+  // Whether predictions come from an average of the iterates, weighted towards the latest.
+  bool average = false;
+};
+
+// The samples of a mini-batch that a step adds to a function: those that have a weight.
+struct NewPoints {
+  std::vector<Index> active;
+  RowBuffer weights;  // one row for each of them
+
+  // all: one row of weights for each sample of the mini-batch.
+  RowBuffer::Map take(const ConstRows& all) {
+    active.clear();
+    for (Index i = 0; i < all.rows(); ++i) {
+      Index c = 0;
+      while (c < all.cols() && all(i, c) == 0) ++c;
+      if (c < all.cols()) active.push_back(i);
+    }
+    auto taken = weights.resize(static_cast<Index>(active.size()), all.cols());
+    for (Index k = 0; k < taken.rows(); ++k) taken.row(k) = all.row(sample(k));
+    return taken;
+  }
+
+  // Which sample of the mini-batch the k-th of them is.
+  Index sample(Index k) const { return active[static_cast<std::size_t>(k)]; }
+};
+
+// The driver of every algorithm that learns one function f in a reproducing kernel Hilbert space,
+// mini-batch by mini-batch:
+//
+//   f <- compress((1 - eta lambda) f + sum_i w_i k(x_i, .), eps)
+//
+// An algorithm says where the weights w_i come from. One mini-batch of it reads
+//
+//   Step step = begin(samples.rows(), share);               the step size eta and the budget eps
+//   auto predictions = evaluate(samples);                   f(x_i)
+//   ... the gradient of the objective, step.record.loss ...
+//   auto weights = new_points_.take(gradient);              of the samples that have one
+//   weights *= -step.eta / samples.rows();
+//   require_bounded(...);                                   nothing has changed so far
+//   return finish(step, function_.add(plan(step, samples)));
+//
+// A mini-batch in which every gradient is zero adds nothing and is not compressed. One of fewer
+// than batch_size samples takes their share of eta and eps. If a step throws, the model is as it
+// was before that step. Not thread safe.
+class Online : public Learner {
+ public:
+  const OnlineSettings& settings() const { return settings_; }
+  const SparseFunction& function() const { return function_; }
+  const Dictionary& dictionary() const { return function_.dictionary(); }
+  Index features() const { return dictionary().features(); }
+  Index outputs() const { return outputs_; }
+  Index model_order() const { return function_.model_order(); }
+  // 1 if the target of an adaptive budget asks for too many points, -1 if for too few, else 0.
+  int target_out_of_reach() const {
+    const BudgetSchedule& budget = settings_.compression.budget();
+    return budget.at_floor() - budget.at_ceiling();
+  }
+
+  // values = f at the points: the average of the iterates if there is one, else the last.
+  template <typename Points>
+  void predict(const Points& points, Rows values) const {
+    require_features(points.cols(), "points");
+    const RowMatrix weights = prediction_weights();
+    parsimon::evaluate(dictionary(), weights, points, values);
+  }
+
+  RowMatrix prediction_weights() const {
+    RowMatrix weights = function_.predictor_weights();
+    if (!settings_.average) weights *= scale();
+    return weights;
+  }
+
+  KernelExpansion expansion() const { return {dictionary(), prediction_weights()}; }
+  // What is stepped, whether it predicts or not.
+  KernelExpansion iterate() const { return function_.expansion(0, outputs_); }
+
+  // Where a model that is read back had got to.
+  void restore(SparseFunction function, Index samples, Index batches, Trace trace) {
+    function_ = std::move(function);
+    follow(samples, batches, std::move(trace));
+  }
+
+ protected:
+  // regularizer_scale: the regularizer is (this * lambda / 2) ||f||^2.
+  Online(KernelPtr kernel, OnlineSettings settings, Index features, Index outputs,
+         double regularizer_scale = 1)
+      : settings_(std::move(settings)),
+        outputs_(outputs),
+        function_(std::move(kernel), features, settings_.average ? 2 * outputs : outputs, outputs),
+        regularizer_scale_(regularizer_scale) {
+    const double rate = settings_.step.largest(), regularization = settings_.regularization;
+    require(regularization >= 0 && rate * regularization * regularizer_scale < 1,
+            "The learning rate " + format_number(rate) + " times the regularization " +
+                format_number(regularization) + " must be at least 0 and below " +
+                format_number(1 / regularizer_scale) +
+                ": choose a smaller learning rate or regularization.");
+    settings_.compression.check(dictionary().kernel());
+  }
+  Online(const Online&) = default;
+  Online(Online&&) = default;
+  Online& operator=(const Online&) = default;
+  Online& operator=(Online&&) = default;
+  ~Online() = default;
+
+  // What is learned is this multiple of the function that is kept.
+  virtual double scale() const { return 1; }
+
+  // -- before a mini-batch -----------------------------------------------------------------------
+
+  void require_features(Index features, const char* what) const {
+    if (features == this->features()) return;
+    throw Error("The " + std::string(what) + " have " + std::to_string(features) +
+                " features, but the model was made for " + std::to_string(this->features()) + ".");
+  }
+
+  // Of a whole block: samples in double or single precision.
+  template <typename Samples>
+  void check_block(const Samples& samples, const ConstRows& targets,
+                   const Eigen::Ref<const Vector>& sample_weights) const {
+    require_features(samples.cols(), "samples");
+    require(targets.rows() == samples.rows() &&
+                (sample_weights.size() == 0 || sample_weights.size() == samples.rows()),
+            "There must be as many targets and sample weights as samples.");
+    require(samples.allFinite() && sample_weights.allFinite() && targets.allFinite(),
+            "The samples, targets and sample weights must be finite.");
+  }
+
+  // Those of a mini-batch, if there are any.
+  static Eigen::Ref<const Vector> part_of(const Eigen::Ref<const Vector>& sample_weights,
+                                          const MiniBatches& part) {
+    const bool none = sample_weights.size() == 0;
+    return sample_weights.segment(none ? 0 : part.start(), none ? 0 : part.count());
+  }
+
+  // -- the steps of a mini-batch -----------------------------------------------------------------
+
+  struct Step {
+    Index count;  // samples
+    double eta;   // their share of the step size
+    StepRecord record;
+  };
+
+  Step begin(Index count, double share) const {
+    const double eta = settings_.step.at(batches());
+    Step step{count, share * eta, {}};
+    step.record.budget = share * settings_.compression.budget().at(eta);
+    return step;
+  }
+
+  // f at the samples.
+  RowBuffer::Map evaluate(const ConstRows& samples) {
+    function_.compare(samples, batch_);
+    auto predictions = predictions_.resize(samples.rows(), outputs_);
+    function_.evaluate(batch_, predictions);
+    return predictions;
+  }
+
+  static void weigh(Rows gradient, const Eigen::Ref<const Vector>& sample_weights) {
+    for (Index i = 0; i < sample_weights.size(); ++i) gradient.row(i) *= sample_weights(i);
+  }
+
+  // A hinge loss does not see that a prediction is NaN.
+  bool is_within_bounds(const Step& step) const {
+    return is_bounded(new_points_.weights.all()) && step.record.loss < kLargestWeight &&
+           predictions_.all().allFinite();
+  }
+
+  // What the new points, and increments of the weights that there are, do to the function.
+  Move plan(const Step& step, const ConstRows& samples,
+            const ConstRows& increments = RowMatrix(0, 0)) {
+    return {samples,
+            batch_,
+            new_points_.active,
+            new_points_.weights.all(),
+            1 - step.eta * settings_.regularization * regularizer_scale_,
+            settings_.compression.limit(step.record.budget, this->samples() + step.count),
+            increments};
+  }
+
+  // Once the function has moved.
+  StepRecord finish(Step& step, const CompressionReport& report) {
+    StepRecord& record = step.record;
+    record.active = static_cast<Index>(new_points_.active.size());
+    record.compression_error = report.error;
+    record.budget = settings_.compression.allowed(record.budget, report.error);
+    count_samples(step.count);
+    count_batch();
+    update_predictor();
+    settings_.compression.observe(model_order());
+    this->record(record, model_order());
+    return record;
+  }
+
+  OnlineSettings settings_;
+  Index outputs_;
+  SparseFunction function_;
+
+  Batch batch_;  // the samples of evaluate()
+  NewPoints new_points_;
+
+ private:
+  static constexpr double kRecency = 3;
+
+  // The one place where the weights that predict follow those that are stepped.
+  void update_predictor() {
+    if (settings_.average) function_.average_in(average_share(batches(), kRecency), scale());
+  }
+
+  double regularizer_scale_;
+  RowBuffer predictions_;
+};
+
+}  // namespace parsimon
