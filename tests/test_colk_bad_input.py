@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from colk_common import GIVEN, outliers
 from numpy.testing import assert_array_equal
-from polk_common import assert_refused
+from polk_common import assert_keeps_what_is_done, assert_refused
 from scipy import sparse
 
 from parsimon import (
@@ -364,11 +364,13 @@ def test_a_function_that_fails(name, case):
     model = make(CompositionalLearner, **{name: function}, budget=1e-3).partial_fit(X, TARGETS)
     function.broken = broken
     for call in (0, 3, 11):
-        for method in ("fit", "partial_fit"):
-            function.calls_left = call
-            assert_refused(model, lambda m, n=method: getattr(m, n)(X, TARGETS), message, error)
+        function.calls_left = call
+        assert_refused(model, lambda m: m.fit(X, TARGETS), message, error)
+        function.calls_left = call
+        # It is called once in each mini-batch of 8 samples.
+        assert assert_keeps_what_is_done(model, (X, TARGETS), message, error) == call * 8
     function.calls_left = np.inf
-    assert model.partial_fit(X, TARGETS).t_ == 200
+    assert model.partial_fit(X, TARGETS).t_ == 200 + (0 + 3 + 11) * 8
 
 
 @pytest.mark.parametrize("name", ["inner", "inner_derivative", "outer_gradient"])

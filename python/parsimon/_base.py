@@ -110,28 +110,20 @@ class StreamEstimator(ModelEstimator):
         """Do what fit does once all epochs are over."""
 
     def _partial_fit(self: Self, training: Training, fitted: dict[str, Any]) -> Self:
-        """Train on one block once; if that fails, the estimator is as it was before."""
-        first = not hasattr(self, "_model")
-        if first:
+        """Train on one block once; whatever ends that, the mini-batches that are done stay."""
+        if hasattr(self, "_model"):
+            model = self._model
+        else:
             model, kernel, _ = self._new_model(training, streaming=True)
             fitted = {**fitted, "_kernel_": kernel}
-        else:
-            model = self._model
-        # One mini-batch is all or nothing in the core; a failure in a later one undoes the others.
-        before = model.copy() if not first and len(training) > self._mini_batch() else None
         try:
             with progress(
                 len(training), enabled=self.verbose >= 2, description=type(self).__name__
             ) as bar:
                 self._run(model, training, None, bar)
-        except KeyboardInterrupt:
-            self._adopt(model, fitted)
-            raise
-        except Exception:
-            if before is not None:
-                model.become(before)
-            raise
-        self._adopt(model, fitted)
+        finally:
+            if model.samples:
+                self._adopt(model, fitted)
         return self
 
     def _run(

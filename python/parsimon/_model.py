@@ -76,13 +76,12 @@ class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
 
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
-        """Put every attribute back if the block fails; an interrupt keeps what was learned."""
+        """Put every attribute back if the block fails before it has adopted a model."""
         before = dict(self.__dict__)
         try:
             yield
-        except BaseException as error:
-            learned = self.__dict__.get("_model") is not before.get("_model")
-            if isinstance(error, Exception) or not learned:
+        except BaseException:
+            if self.__dict__.get("_model") is before.get("_model"):
                 # Another thread may be reading: what was there before is never missing.
                 self.__dict__.update(before)
                 for name in set(self.__dict__) - set(before):
