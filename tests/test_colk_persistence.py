@@ -24,7 +24,7 @@ from parsimon import (
     _io,
     kernels,
 )
-from parsimon.schedules import PowerLaw
+from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 FALLING = {"schedule": PowerLaw(0.9, 20), "tracking_schedule": PowerLaw(0.7, 5)}
 POLICY = {"gamma": 20.0, "random_state": 0}
@@ -36,7 +36,7 @@ ESTIMATORS = {
     ),
     "defaults": lambda: COLKRegressor(epochs=2, random_state=0),
     "falling": lambda: COLKRegressor(**GIVEN, **FALLING),
-    "held order": lambda: COLKRegressor(max_model_order=12, epochs=3, random_state=0),
+    "held order": lambda: COLKRegressor(budget=AdaptiveBudget(12), epochs=3, random_state=0),
     "last iterate": lambda: COLKRegressor(**GIVEN, average=False),
     "no compression": lambda: COLKRegressor(**{**GIVEN, "parsimony": 0.0}),
     "two targets": lambda: COLKRegressor(**GIVEN),
@@ -44,7 +44,7 @@ ESTIMATORS = {
     "two classes": lambda: COLKClassifier("cvar", level=0.5, epochs=2, random_state=0),
     "gtd": lambda: PolicyEvaluator(**POLICY),
     "td": lambda: PolicyEvaluator("td", schedule="sqrt", average=False, **POLICY),
-    "policy, held order": lambda: PolicyEvaluator(max_model_order=8, **POLICY),
+    "policy, held order": lambda: PolicyEvaluator(budget=AdaptiveBudget(8), **POLICY),
 }
 
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 
 from parsimon import DivergenceError, PolicyEvaluator, kernels
-from parsimon.schedules import PowerLaw
+from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 DISCOUNT = 0.9
 METHODS = ["gtd", "td"]
@@ -191,11 +191,11 @@ def test_budgets_and_schedules(method):
 
 
 def test_the_model_order_is_held():
-    model = PolicyEvaluator(max_model_order=12, kernel=kernels.Gaussian(0.1))
+    model = PolicyEvaluator(budget=AdaptiveBudget(12), kernel=kernels.Gaussian(0.1))
     orders = model.partial_fit(*chain(20_000)).trace_["model_order"]
     assert orders[-200:].mean() == pytest.approx(12, rel=0.1)
     with pytest.warns(ConvergenceWarning, match="more points than the data need"):
-        PolicyEvaluator(max_model_order=5000, epochs=200).fit(*chain(60))
+        PolicyEvaluator(budget=AdaptiveBudget(5000), epochs=200).fit(*chain(60))
 
 
 def test_several_features_and_regularization():

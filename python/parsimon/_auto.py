@@ -13,13 +13,13 @@ from scipy import linalg, sparse
 
 from . import kernels, schedules
 from ._checks import is_number
+from ._settings import Schedule, core_budget, core_step
 
 if TYPE_CHECKING:
     from ._base import Training
     from .polk._common import POLK
 
 Array = NDArray[np.float64]
-Schedule = tuple[str, list[float]]
 
 # Samples on which eigenvalues and leave-one-out errors are computed.
 _SUBSAMPLE = 500
@@ -56,7 +56,7 @@ def choose(estimator: POLK, training: Training, loss: Any, *, streaming: bool) -
     single = estimator.dtype == "float32"
     return Recipe(
         kernel=kernels.SinglePrecision(data.kernel) if single else data.kernel,
-        step=_step(estimator, rate),
+        step=core_step(rate, estimator.schedule),
         budget=_budget(estimator, rate, data),
         regularization=regularization,
         epochs=_epochs(estimator, len(training)),
@@ -329,32 +329,22 @@ def _ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) -> _
     )
 
 
-def _step(estimator: POLK, rate: float) -> Schedule:
-    law = schedules.resolve(estimator.schedule)
-    return ("constant", [rate]) if law is None else ("power_law", [rate, law.power, law.delay])
-
-
 def _budget(estimator: POLK, rate: float, data: _Data) -> Schedule:
     if estimator._caps_points:
         return ("fixed", [0.0])
-    if estimator.budget is not None:
-        return ("fixed", [float(estimator.budget)])
     if not isinstance(estimator.parsimony, str):
-        parsimony = float(estimator.parsimony)
-    elif estimator.max_model_order is None and schedules.resolve(estimator.schedule) is not None:
+        by_parsimony = ("parsimony", [float(estimator.parsimony)])
+    elif schedules.resolve(estimator.schedule) is not None:
         # From the budget of a constant rate downwards: eta^2 itself swallows steps above 1 whole.
-        return ("step_squared", [float(np.sqrt(data.noise) / rate)])
+        by_parsimony = ("step_squared", [float(np.sqrt(data.noise) / rate)])
     else:
-        parsimony = float(np.sqrt(data.noise / rate))
-    if estimator.max_model_order is not None:
-        start = max(parsimony * np.sqrt(rate), 1e-6)
-        return ("hold_model_order", [float(estimator.max_model_order), start])
-    return ("parsimony", [parsimony])
+        by_parsimony = ("parsimony", [float(np.sqrt(data.noise / rate))])
+    return core_budget(estimator.budget, by_parsimony, rate)
 
 
 def _epochs(estimator: POLK, size: int) -> int:
     if not isinstance(estimator.epochs, str):
         return int(estimator.epochs)
-    if estimator._refits() and estimator.max_model_order is None:
+    if estimator._refits() and not isinstance(estimator.budget, schedules.AdaptiveBudget):
         return 2  # enough to find the dictionary; the weights are then fitted exactly
     return int(np.clip(np.ceil(20_000 / size), 20, 100))

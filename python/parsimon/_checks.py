@@ -28,6 +28,15 @@ def check_number(name: str, value: Any, *, positive: bool, auto: bool = False) -
     raise ValueError(f"{name} must be {wanted}{choice}; got {value!r}.")
 
 
+def check_exclusive(estimator: Any, budget: str, parsimony: str) -> None:
+    """Refuse a budget beside the constant of another one."""
+    if getattr(estimator, budget) is not None and is_number(getattr(estimator, parsimony)):
+        raise ValueError(
+            f"Give {budget}, which is the budget itself, or {parsimony}, the constant of one that "
+            f"follows the learning rate, not both."
+        )
+
+
 def check_count(name: str, value: Any, *, auto: bool = False) -> None:
     """Refuse what is not an integer of at least 1, or "auto"."""
     if auto and isinstance(value, str) and value == "auto":

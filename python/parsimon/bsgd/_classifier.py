@@ -24,14 +24,14 @@ class BSGDClassifier(BudgetMaintenance, POLKClassifier):
         As in :class:`POLKClassifier`.
     kernel, gamma
         As in :class:`POLKClassifier`, but without a constant part.
-    budget : int, default=100
+    max_points : int, default=100
         The largest number of points; with "nonparametric", the first such number.
     maintenance : {"merge", "project", "remove", "nonparametric"}, default="merge"
         What happens when there is one point too many. "merge": the one with the smallest weight and
         its best partner become one point between them (Gaussian kernels only). "project": the point
         that the others explain best goes, and they take over its weight. "remove": the one with the
         smallest weight goes. "nonparametric" (NPBSGD): so it does, but ever more rarely; otherwise
-        the budget grows by one.
+        the number grows by one.
     maintenance_rate : float, default=1000.0
         For "nonparametric": after t samples, a point is removed with probability
         min(1, maintenance_rate / t).
@@ -62,7 +62,7 @@ verbose
     >>> from parsimon import BSGDClassifier
     >>> from parsimon.datasets import make_multidist
     >>> X, y = make_multidist(2000, random_state=0)
-    >>> model = BSGDClassifier(budget=30, epochs=2, random_state=0).fit(X[:1500], y[:1500])
+    >>> model = BSGDClassifier(max_points=30, epochs=2, random_state=0).fit(X[:1500], y[:1500])
     >>> model.model_order_
     30
     >>> model.score(X[1500:], y[1500:]) > 0.8
@@ -75,7 +75,7 @@ verbose
         *,
         kernel: Kernel | str = "rbf",
         gamma: float | str = "scale",
-        budget: int = 100,
+        max_points: int = 100,
         maintenance: str = "merge",
         maintenance_rate: float = 1000.0,
         learning_rate: float | str = "auto",
@@ -92,7 +92,7 @@ verbose
         self.loss = loss
         self.kernel = kernel
         self.gamma = gamma
-        self.budget = budget
+        self.max_points = max_points
         self.maintenance = maintenance
         self.maintenance_rate = maintenance_rate
         self.learning_rate = learning_rate

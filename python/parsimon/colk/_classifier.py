@@ -21,7 +21,7 @@ class COLKClassifier(RiskAware, POLKClassification):
     ----------
     risk, risk_weight, moment_order, level, clip, tracking_rate, tracking_schedule, parsimony
         As in :class:`COLKRegressor`. With ``risk=None`` it is ``POLKClassifier("logistic")``.
-    kernel, gamma, learning_rate, budget, max_model_order, schedule, regularization, batch_size, \
+    kernel, gamma, learning_rate, budget, max_points, schedule, regularization, batch_size, \
 epochs, shuffle, average, dtype, n_jobs, random_state, verbose
         As in :class:`POLKClassifier`.
 
@@ -61,8 +61,8 @@ epochs, shuffle, average, dtype, n_jobs, random_state, verbose
         learning_rate: float | str = "auto",
         tracking_rate: float | str = "auto",
         parsimony: float | str = "auto",
-        budget: float | None = None,
-        max_model_order: int | None = None,
+        budget: float | schedules.AdaptiveBudget | None = None,
+        max_points: int | None = None,
         schedule: schedules.PowerLaw | str = "constant",
         tracking_schedule: schedules.PowerLaw | str = "constant",
         regularization: float | str = "auto",
@@ -86,7 +86,7 @@ epochs, shuffle, average, dtype, n_jobs, random_state, verbose
         self.tracking_rate = tracking_rate
         self.parsimony = parsimony
         self.budget = budget
-        self.max_model_order = max_model_order
+        self.max_points = max_points
         self.schedule = schedule
         self.tracking_schedule = tracking_schedule
         self.regularization = regularization

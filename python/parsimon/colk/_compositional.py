@@ -11,7 +11,15 @@ from sklearn.utils.validation import check_array, validate_data
 
 from parsimon import _auto, _core, schedules
 from parsimon._base import Array, StreamEstimator, Training
-from parsimon._checks import check_count, check_flag, check_number, check_verbose
+from parsimon._checks import (
+    check_count,
+    check_exclusive,
+    check_flag,
+    check_number,
+    check_verbose,
+)
+from parsimon._settings import check_budget, core_budget, core_step
+from parsimon._threads import check_n_jobs
 from parsimon.kernels import Kernel
 
 from ._risk import full_trace
@@ -54,15 +62,15 @@ class CompositionalLearner(StreamEstimator):
         alpha, the step of f.
     tracking_rate : float, default=0.1
         beta, the weight of the latest mini-batch in g; at most 1.
-    budget : float, default=0.0
-        The compression budget; 0 keeps every point.
     parsimony : float, optional
-        C in the budget C * alpha**2 instead.
+        C in the budget C * alpha**2. Without it and without a budget, every point is kept.
+    budget : float or parsimon.schedules.AdaptiveBudget, optional
+        The compression budget itself instead, in Hilbert norm.
     schedule, tracking_schedule : {"constant"} or parsimon.schedules.PowerLaw, default="constant"
         How the two rates change along the stream.
     regularization : float, default=0.0
         lambda.
-    kernel, gamma, batch_size, shuffle, average, random_state, verbose
+    kernel, gamma, batch_size, shuffle, average, n_jobs, random_state, verbose
         As in :class:`POLKRegressor`; gamma is "scale" by default.
     epochs : int, default=1
         Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
@@ -105,8 +113,8 @@ class CompositionalLearner(StreamEstimator):
         gamma: float | str = "scale",
         learning_rate: float = 0.1,
         tracking_rate: float = 0.1,
-        budget: float = 0.0,
         parsimony: float | None = None,
+        budget: float | schedules.AdaptiveBudget | None = None,
         schedule: schedules.PowerLaw | str = "constant",
         tracking_schedule: schedules.PowerLaw | str = "constant",
         regularization: float = 0.0,
@@ -114,6 +122,7 @@ class CompositionalLearner(StreamEstimator):
         epochs: int = 1,
         shuffle: bool = True,
         average: bool = True,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -128,8 +137,8 @@ class CompositionalLearner(StreamEstimator):
         self.gamma = gamma
         self.learning_rate = learning_rate
         self.tracking_rate = tracking_rate
-        self.budget = budget
         self.parsimony = parsimony
+        self.budget = budget
         self.schedule = schedule
         self.tracking_schedule = tracking_schedule
         self.regularization = regularization
@@ -137,6 +146,7 @@ class CompositionalLearner(StreamEstimator):
         self.epochs = epochs
         self.shuffle = shuffle
         self.average = average
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -229,9 +239,11 @@ class CompositionalLearner(StreamEstimator):
             check_number(name, getattr(self, name), positive=True)
         if self.tracking_rate > 1:
             raise ValueError(f"tracking_rate must be at most 1; got {self.tracking_rate!r}.")
-        check_number("budget", self.budget, positive=False)
+        check_budget("budget", self.budget)
         if self.parsimony is not None:
             check_number("parsimony", self.parsimony, positive=False)
+        check_exclusive(self, "budget", "parsimony")
+        check_n_jobs(self.n_jobs)
         check_number("regularization", self.regularization, positive=False)
         check_flag("shuffle", self.shuffle)
         check_flag("average", self.average)
@@ -269,16 +281,14 @@ class CompositionalLearner(StreamEstimator):
 
     def _new_model(self, training: Training, *, streaming: bool) -> tuple[Any, Kernel, int]:  # noqa: ARG002
         kernel = _auto.choose_kernel(self.kernel, self.gamma, training)
-        budget = ("fixed", [float(self.budget)])
-        if self.parsimony is not None:
-            budget = ("step_squared", [float(self.parsimony)])
+        by_parsimony = ("step_squared", [float(self.parsimony or 0.0)])
         model = _core.Compositional(
             kernel.core,
             self._functions(),
             int(self.n_inner),
-            step=_schedule(self.learning_rate, self.schedule),
-            tracking=_schedule(self.tracking_rate, self.tracking_schedule),
-            budget=budget,
+            step=core_step(float(self.learning_rate), self.schedule),
+            tracking=core_step(float(self.tracking_rate), self.tracking_schedule),
+            budget=core_budget(self.budget, by_parsimony, float(self.learning_rate)),
             regularization=float(self.regularization),
             average=bool(self.average),
             features=training.X.shape[1],
@@ -301,10 +311,3 @@ class CompositionalLearner(StreamEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = False
         return tags
-
-
-def _schedule(rate: float, schedule: Any) -> tuple[str, list[float]]:
-    law = schedules.resolve(schedule)
-    if law is None:
-        return "constant", [float(rate)]
-    return "power_law", [float(rate), law.power, law.delay]

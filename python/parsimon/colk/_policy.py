@@ -11,7 +11,22 @@ from sklearn.utils.validation import check_array, validate_data
 
 from parsimon import _auto, _core, schedules
 from parsimon._base import Array, StreamEstimator, Training
-from parsimon._checks import check_choice, check_count, check_flag, check_number, check_verbose
+from parsimon._checks import (
+    check_choice,
+    check_count,
+    check_exclusive,
+    check_flag,
+    check_number,
+    check_verbose,
+)
+from parsimon._settings import (
+    Schedule,
+    check_budget,
+    core_budget,
+    core_budget_under,
+    core_step,
+)
+from parsimon._threads import check_n_jobs
 from parsimon.kernels import Kernel
 
 METHODS = ("gtd", "td")
@@ -49,10 +64,11 @@ class PolicyEvaluator(StreamEstimator):
     parsimony : float or "auto", default="auto"
         C in the budgets C * alpha**2 and C * beta**2. "auto" takes a tenth of what a mini-batch
         of rewards like those of the first block would add.
-    budget : float, optional
-        A fixed compression budget for both functions instead.
-    max_model_order : int, optional
-        A number of points of V to hold by adapting the budget.
+    budget : float or parsimon.schedules.AdaptiveBudget, optional
+        The compression budget of both functions itself instead, in Hilbert norm; one that adapts is
+        for V.
+    max_points : int, optional
+        The largest number of points of V, whatever error that takes.
     schedule : {"constant", "inverse", "sqrt"} or parsimon.schedules.PowerLaw, default="constant"
         How the learning rate changes along the stream.
     regularization : float, default=0.0
@@ -65,6 +81,9 @@ class PolicyEvaluator(StreamEstimator):
         Whether ``fit`` shuffles the transitions before each epoch.
     average : bool, default=True
         Whether to predict with an average of the iterates, weighted towards the latest.
+    n_jobs : int, optional
+        Threads to use, -1 for as many as there are processors; by default
+        :func:`parsimon.get_num_threads`. The result is the same with any number.
     random_state : int, RandomState instance or None, default=None
         Source of the shuffling.
     verbose : int, default=0
@@ -116,14 +135,15 @@ class PolicyEvaluator(StreamEstimator):
         learning_rate: float | str = "auto",
         tracking_rate: float | str = "auto",
         parsimony: float | str = "auto",
-        budget: float | None = None,
-        max_model_order: int | None = None,
+        budget: float | schedules.AdaptiveBudget | None = None,
+        max_points: int | None = None,
         schedule: schedules.PowerLaw | str = "constant",
         regularization: float = 0.0,
         batch_size: int = 32,
         epochs: int = 1,
         shuffle: bool = True,
         average: bool = True,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -135,13 +155,14 @@ class PolicyEvaluator(StreamEstimator):
         self.tracking_rate = tracking_rate
         self.parsimony = parsimony
         self.budget = budget
-        self.max_model_order = max_model_order
+        self.max_points = max_points
         self.schedule = schedule
         self.regularization = regularization
         self.batch_size = batch_size
         self.epochs = epochs
         self.shuffle = shuffle
         self.average = average
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -238,12 +259,11 @@ class PolicyEvaluator(StreamEstimator):
             check_number(name, getattr(self, name), positive=True, auto=True)
         check_number("parsimony", self.parsimony, positive=False, auto=True)
         check_number("regularization", self.regularization, positive=False)
-        if self.budget is not None:
-            check_number("budget", self.budget, positive=False)
-        if self.max_model_order is not None:
-            check_count("max_model_order", self.max_model_order)
-            if self.budget is not None:
-                raise ValueError("Give a budget or a max_model_order, not both.")
+        check_budget("budget", self.budget)
+        if self.max_points is not None:
+            check_count("max_points", self.max_points)
+        check_exclusive(self, "budget", "parsimony")
+        check_n_jobs(self.n_jobs)
         check_count("batch_size", self.batch_size)
         check_count("epochs", self.epochs)
         check_flag("shuffle", self.shuffle)
@@ -304,17 +324,13 @@ class PolicyEvaluator(StreamEstimator):
         stable = 0.5 * _auto.stable_rate(kernel, training, self.batch_size)
         alpha = self._rate(self.learning_rate, _RATES[self.method], stable)
         beta = self._rate(self.tracking_rate, _TRACKING, stable)
-        law = schedules.resolve(self.schedule)
-        step = ("constant", [alpha])
-        if law is not None:
-            step = ("power_law", [alpha, law.power, law.delay])
-        budget, tracker_budget = self._budgets(kernel, training)
+        budget, tracker_budget = self._budgets(kernel, training, alpha)
         model = _core.PolicyEvaluation(
             kernel.core,
             gradient=self.method == "gtd",
             discount=float(self.discount),
-            step=step,
-            tracking=("constant", [beta]),
+            step=core_step(alpha, self.schedule),
+            tracking=core_step(beta),
             budget=budget,
             tracker_budget=tracker_budget,
             regularization=float(self.regularization),
@@ -329,23 +345,19 @@ class PolicyEvaluator(StreamEstimator):
         return min(single * self.batch_size, stable)
 
     def _budgets(
-        self, kernel: Kernel, training: Training
-    ) -> tuple[tuple[str, list[float]], tuple[str, list[float]]]:
-        if self.budget is not None:
-            fixed = ("fixed", [float(self.budget)])
-            return fixed, fixed
+        self, kernel: Kernel, training: Training, rate: float
+    ) -> tuple[Schedule, Schedule]:
         if isinstance(self.parsimony, str):
             size = float(training.targets[:, 0].std()) or 1.0
             part = (
                 _PARSIMONY * size * np.sqrt(float(kernel.diag(training.X).max()) / self.batch_size)
             )
-            budget, tracker = ("proportional", [part]), ("proportional", [part])
+            own = ("proportional", [part])
         else:
-            budget = tracker = ("step_squared", [float(self.parsimony)])
-        if self.max_model_order is not None:
-            start = max(budget[1][0], 1e-9)
-            budget = ("hold_model_order", [float(self.max_model_order), start])
-        return budget, tracker
+            own = ("step_squared", [float(self.parsimony)])
+        budget = core_budget(self.budget, own, rate)
+        tracker = budget if budget[0] == "fixed" else own
+        return core_budget_under(self.max_points, budget, rate), tracker
 
     def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:  # noqa: ARG002
         return {}

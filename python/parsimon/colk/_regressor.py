@@ -51,7 +51,7 @@ class COLKRegressor(RiskAware, POLKRegression):
         C in the budget C * learning_rate**2 (with risk); larger values make smaller models.
     learning_rate : float or "auto", default="auto"
         alpha. With a clip, a rate with which predictions would run away is reduced, with a warning.
-    kernel, gamma, budget, max_model_order, schedule, regularization, batch_size, epochs, shuffle, \
+    kernel, gamma, budget, max_points, schedule, regularization, batch_size, epochs, shuffle, \
 average, normalize_y, refit, dtype, n_jobs, random_state, verbose
         As in :class:`POLKRegressor`; `refit` has an effect without risk only.
 
@@ -99,8 +99,8 @@ average, normalize_y, refit, dtype, n_jobs, random_state, verbose
         learning_rate: float | str = "auto",
         tracking_rate: float | str = "auto",
         parsimony: float | str = "auto",
-        budget: float | None = None,
-        max_model_order: int | None = None,
+        budget: float | schedules.AdaptiveBudget | None = None,
+        max_points: int | None = None,
         schedule: schedules.PowerLaw | str = "constant",
         tracking_schedule: schedules.PowerLaw | str = "constant",
         regularization: float | str = "auto",
@@ -127,7 +127,7 @@ average, normalize_y, refit, dtype, n_jobs, random_state, verbose
         self.tracking_rate = tracking_rate
         self.parsimony = parsimony
         self.budget = budget
-        self.max_model_order = max_model_order
+        self.max_points = max_points
         self.schedule = schedule
         self.tracking_schedule = tracking_schedule
         self.regularization = regularization

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from parsimon import _auto, _core, schedules
 from parsimon._base import TRACE_COLUMNS, Training
 from parsimon._checks import check_choice, check_count, check_number, is_number
+from parsimon._settings import Schedule, core_budget_under, core_step
 from parsimon.kernels import Kernel
 from parsimon.polk import POLK
 
@@ -111,7 +112,7 @@ class RiskAware(POLK):
             clip=None if self.clip is None else float(self.clip),
             step=step,
             tracking=self._tracking(),
-            budget=self._risk_budget(recipe.budget),
+            budget=self._risk_budget(recipe.budget, step[1][0]),
             regularization=recipe.regularization,
             average=self.average,
             features=training.X.shape[1],
@@ -142,16 +143,14 @@ class RiskAware(POLK):
             )
         return name, [min(rate, stable), *rest]
 
-    def _tracking(self) -> tuple[str, list[float]]:
+    def _tracking(self) -> Schedule:
         rate = _TRACKING if isinstance(self.tracking_rate, str) else float(self.tracking_rate)
-        law = schedules.resolve(self.tracking_schedule)
-        return ("constant", [rate]) if law is None else ("power_law", [rate, law.power, law.delay])
+        return core_step(rate, self.tracking_schedule)
 
-    def _risk_budget(self, chosen: tuple[str, list[float]]) -> tuple[str, list[float]]:
-        given = self.budget is not None or self.max_model_order is not None
-        if given or isinstance(self.parsimony, str):
-            return chosen
-        return "step_squared", [float(self.parsimony)]
+    def _risk_budget(self, chosen: Schedule, rate: float) -> Schedule:
+        if not isinstance(self.parsimony, str):
+            chosen = "step_squared", [float(self.parsimony)]
+        return core_budget_under(self.max_points, chosen, rate)
 
     def _refits(self) -> bool:
         return self.risk is None and super()._refits()

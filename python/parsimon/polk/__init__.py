@@ -58,7 +58,7 @@ def from_core_entries(entries: dict[str, Any], kernel: Kernel) -> tuple[Any, dic
         classifier, regressor = bsgd.BSGDClassifier, bsgd.BSGDRegressor
         settings["maintenance"] = entries["maintenance"]
         cap, rate = entries["maintenance.parameters"][:2].tolist()
-        settings |= {"budget": int(cap), "maintenance_rate": rate}
+        settings |= {"max_points": int(cap), "maintenance_rate": rate}
     if loss.startswith(("binary_", "multiclass_")):
         fitted["classes_"] = np.arange(max(2, outputs))
         return classifier(loss.split("_", 1)[1], **settings), fitted

@@ -14,10 +14,12 @@ from parsimon._base import Array, StreamEstimator, Training
 from parsimon._checks import (
     check_choice,
     check_count,
+    check_exclusive,
     check_flag,
     check_number,
     check_verbose,
 )
+from parsimon._settings import Schedule, check_budget, core_maintenance
 from parsimon._threads import check_n_jobs
 from parsimon.kernels import Kernel
 
@@ -29,8 +31,8 @@ class POLK(StreamEstimator):
     batch_size: int
     learning_rate: float | str
     parsimony: float | str
-    budget: float | None
-    max_model_order: int | None
+    budget: float | schedules.AdaptiveBudget | None
+    max_points: int | None
     schedule: schedules.PowerLaw | str
     regularization: float | str
     average: bool
@@ -60,21 +62,17 @@ class POLK(StreamEstimator):
 
     def _check_compression(self) -> None:
         check_number("parsimony", self.parsimony, positive=False, auto=True)
-        if self.budget is not None:
-            check_number("budget", self.budget, positive=False)
-        if self.max_model_order is not None:
-            check_count("max_model_order", self.max_model_order)
-        if self.budget is not None and self.max_model_order is not None:
-            raise ValueError(
-                "Give a fixed budget or a max_model_order that the budget adapts to, not both."
-            )
+        check_budget("budget", self.budget)
+        if self.max_points is not None:
+            check_count("max_points", self.max_points)
+        check_exclusive(self, "budget", "parsimony")
 
     # Whether the number of points is bounded rather than the error.
     _caps_points = False
 
-    def _maintenance(self) -> tuple[str, list[float]] | None:
-        """Return how it is, if it is."""
-        return None
+    def _maintenance(self) -> Schedule | None:
+        """Return how the number of points is bounded, if it is."""
+        return None if self.max_points is None else core_maintenance("project", self.max_points)
 
     def _new_model(self, training: Training, *, streaming: bool) -> tuple[Any, Kernel, int]:
         loss = self._core_loss(self._n_outputs(training))
@@ -94,12 +92,14 @@ class POLK(StreamEstimator):
 
     def _warn_if_target_is_out_of_reach(self) -> None:
         super()._warn_if_target_is_out_of_reach()
-        target = self.max_model_order
-        if target is not None and self.model_order_ > 1.1 * target + 1:
+        if not isinstance(self.budget, schedules.AdaptiveBudget):
+            return
+        target = self.budget.target
+        if self.model_order_ > 1.1 * target + 1:
             warnings.warn(
                 f"The model order is {self.model_order_} after {len(self.trace_['loss'])} "
-                f"mini-batches, above the max_model_order of {target} that the budget is still "
-                f"adapting to; train for more epochs.",
+                f"mini-batches, above the target of {target} that the budget is still adapting to; "
+                f"train for more epochs.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -120,8 +120,9 @@ class POLK(StreamEstimator):
     def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:
         classifies = _core.parse_loss(entries["loss"]).is_classification
         wrong = [] if classifies == is_classifier(self) else ["loss"]
-        maintained = entries.get("maintenance", "none") != "none"
-        return wrong if maintained == self._caps_points else [*wrong, "maintenance"]
+        rules = {True: ("remove", "project", "merge", "nonparametric"), False: ("none", "project")}
+        known = entries.get("maintenance", "none") in rules[self._caps_points]
+        return wrong if known else [*wrong, "maintenance"]
 
     def _refits(self) -> bool:
         """Whether fit ends with an exact fit of the weights."""

@@ -26,7 +26,7 @@ class POLKRegressor(POLKRegression):
     gamma : float, "auto", "scale" or "median", default="auto"
         Width of a kernel given by name. "auto" chooses among multiples of "scale" by the
         leave-one-out error of kernel ridge regression on a part of the data.
-    learning_rate, parsimony, budget, max_model_order, schedule, regularization, batch_size, \
+    learning_rate, parsimony, budget, max_points, schedule, regularization, batch_size, \
 epochs, shuffle, average, dtype, n_jobs, random_state, verbose
         As in :class:`POLKClassifier`.
     normalize_y : bool, default=True
@@ -66,8 +66,8 @@ epochs, shuffle, average, dtype, n_jobs, random_state, verbose
         gamma: float | str = "auto",
         learning_rate: float | str = "auto",
         parsimony: float | str = "auto",
-        budget: float | None = None,
-        max_model_order: int | None = None,
+        budget: float | schedules.AdaptiveBudget | None = None,
+        max_points: int | None = None,
         schedule: schedules.PowerLaw | str = "constant",
         regularization: float | str = "auto",
         batch_size: int = 32,
@@ -87,7 +87,7 @@ epochs, shuffle, average, dtype, n_jobs, random_state, verbose
         self.learning_rate = learning_rate
         self.parsimony = parsimony
         self.budget = budget
-        self.max_model_order = max_model_order
+        self.max_points = max_points
         self.schedule = schedule
         self.regularization = regularization
         self.batch_size = batch_size

@@ -28,7 +28,7 @@ class SLKLClassifier(ClassifierMixin, SLKL):
     Parameters
     ----------
     kernel, gamma, n_columns, sparsity, regularization, center, tol, max_iter, step, selection, \
-store_columns, warm_start, random_state, verbose
+store_columns, warm_start, n_jobs, random_state, verbose
         As in :class:`SLKLRegressor`.
 
     Attributes

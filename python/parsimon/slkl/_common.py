@@ -24,6 +24,7 @@ from parsimon._checks import (
     is_number,
 )
 from parsimon._model import Array, ModelEstimator
+from parsimon._threads import check_n_jobs, threads_of
 from parsimon.kernels import Kernel
 
 Self = TypeVar("Self", bound="SLKL")
@@ -77,6 +78,7 @@ class SLKL(ModelEstimator):
         selection: str = "shrinking",
         store_columns: bool = True,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -92,6 +94,7 @@ class SLKL(ModelEstimator):
         self.selection = selection
         self.store_columns = store_columns
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -109,6 +112,7 @@ class SLKL(ModelEstimator):
             check_flag(name, getattr(self, name))
         check_choice("step", self.step, ("exact", "newton"))
         check_choice("selection", self.selection, ("uniform", "shrinking"))
+        check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
         _check_n_columns(self.n_columns)
         _auto.resolve_kernel(self.kernel, 1.0)
@@ -129,7 +133,8 @@ class SLKL(ModelEstimator):
         return self
 
     def _solve(self, problem: Problem, starts: Array, fitted: dict[str, Any]) -> list[Any]:
-        solutions = [problem.solve(self, k, starts[:, k]) for k in range(starts.shape[1])]
+        with threads_of(self.n_jobs):
+            solutions = [problem.solve(self, k, starts[:, k]) for k in range(starts.shape[1])]
         mu = np.column_stack([s.mu for s in solutions]) * float(self.regularization)
         weights = np.column_stack([s.weights for s in solutions])
         used = np.flatnonzero((mu > 0).any(axis=1))
@@ -175,7 +180,8 @@ class SLKL(ModelEstimator):
         core = _core.KernelColumns(
             kernel.core, np.ascontiguousarray(X[columns]), bool(self.store_columns)
         )
-        core.prepare(X, np.ascontiguousarray(targets - intercept))
+        with threads_of(self.n_jobs):
+            core.prepare(X, np.ascontiguousarray(targets - intercept))
         return Problem(kernel, X, columns, core, intercept, int(random.randint(2**31 - 1)))
 
     def _choose_columns(self, samples: int, random: np.random.RandomState) -> NDArray[np.int64]:

@@ -65,6 +65,9 @@ class SLKLRegressor(RegressorMixin, SLKL):
     warm_start : bool, default=False
         Whether ``fit`` starts from the weights of the last one, for the same columns: quick when
         only ``sparsity`` has changed a little.
+    n_jobs : int, optional
+        Threads to use, -1 for as many as there are processors; by default
+        :func:`parsimon.get_num_threads`. The result is the same with any number.
     random_state : int, RandomState instance or None, default=None
         Source of the columns, and of the order of steps.
     verbose : int, default=0

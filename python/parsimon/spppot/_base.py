@@ -19,6 +19,7 @@ from sklearn.utils.validation import validate_data
 from parsimon import _core
 from parsimon._base import Array, StreamEstimator, Training
 from parsimon._checks import check_count, check_flag, check_number, check_verbose
+from parsimon._threads import check_n_jobs, threads_of
 from parsimon.kernels import Kernel
 
 from . import _auto
@@ -247,6 +248,7 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
         check_number("learning_rate", self.learning_rate, positive=True, auto=True)
         check_count("epochs", self.epochs, auto=True)
         check_flag("shuffle", self.shuffle)
+        check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
 
     def _new_model(self, training: Any, *, streaming: bool) -> tuple[Any, Kernel, int]:
@@ -297,7 +299,9 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
             Minus infinity outside the domain.
         """
         model = self._fitted_model()
-        return np.asarray(model.log_density(self._validate_samples(X)))
+        points = self._validate_samples(X)
+        with threads_of(self.n_jobs):
+            return np.asarray(model.log_density(points))
 
     def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002
         """Return the total log-likelihood of the points, as scikit-learn's KernelDensity does.
@@ -330,7 +334,9 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
             Expected points per unit of volume; 0 outside the domain.
         """
         model = self._fitted_model()
-        return np.asarray(model.density(self._validate_samples(X)) * self.n_points_)
+        points = self._validate_samples(X)
+        with threads_of(self.n_jobs):
+            return np.asarray(model.density(points) * self.n_points_)
 
     def expected_count(self, box: ArrayLike) -> float:
         """Return how many of the points seen are expected in a box.

@@ -29,10 +29,10 @@ class SPPPOTClassifier(POLKClassification):
         Step size eta. "auto" takes it from the largest eigenvalue of the kernel on the data.
     parsimony : float or "auto", default="auto"
         K in the budget K * eta**1.5; larger values make smaller models.
-    budget : float, optional
-        A fixed compression budget instead; 0 keeps every point.
-    max_model_order : int, optional
-        A number of points to hold by adapting the budget.
+    budget : float or parsimon.schedules.AdaptiveBudget, optional
+        The compression budget itself instead, in Hilbert norm; 0 keeps every point.
+    max_points : int, optional
+        The largest number of points, whatever error that takes.
     schedule : {"constant", "inverse", "sqrt"} or parsimon.schedules.PowerLaw, default="constant"
         How the learning rate changes along the stream.
     regularization : float or "auto", default="auto"
@@ -86,8 +86,8 @@ class SPPPOTClassifier(POLKClassification):
         gamma: float | str = "scale",
         learning_rate: float | str = "auto",
         parsimony: float | str = "auto",
-        budget: float | None = None,
-        max_model_order: int | None = None,
+        budget: float | schedules.AdaptiveBudget | None = None,
+        max_points: int | None = None,
         schedule: schedules.PowerLaw | str = "constant",
         regularization: float | str = "auto",
         batch_size: int = 32,
@@ -104,7 +104,7 @@ class SPPPOTClassifier(POLKClassification):
         self.learning_rate = learning_rate
         self.parsimony = parsimony
         self.budget = budget
-        self.max_model_order = max_model_order
+        self.max_points = max_points
         self.schedule = schedule
         self.regularization = regularization
         self.batch_size = batch_size

@@ -7,6 +7,7 @@ from typing import Any
 from parsimon import _core
 from parsimon._checks import check_count, check_number
 from parsimon.kernels import Kernel
+from parsimon.schedules import AdaptiveBudget
 
 from ._base import Setting
 from ._newton import SecondOrder, newton_step
@@ -50,10 +51,9 @@ class HybridIntensity(FirstOrder, SecondOrder):
         delta of the second phase, as of :class:`MirrorNewtonIntensity`.
     parsimony : float or "auto", default="auto"
         alpha in the budget alpha * eta; larger values make smaller models.
-    budget : float, optional
-        A fixed compression budget instead; 0 keeps every point.
-    target_model_order : int, optional
-        A number of points to hold by adapting the budget, the nodes of the grid included.
+    budget : float or parsimon.schedules.AdaptiveBudget, optional
+        The compression budget itself instead, in Hilbert norm; 0 keeps every point. One that adapts
+        holds a number of points, the nodes of the grid included.
     batch_size : int, default=30
         Samples in a mini-batch of the first phase.
     gradient : {"likelihood", "kernel_embedding", "sign"}, default="likelihood"
@@ -70,6 +70,9 @@ class HybridIntensity(FirstOrder, SecondOrder):
         Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
     shuffle : bool, default=True
         Whether ``fit`` shuffles the samples before each epoch.
+    n_jobs : int, optional
+        Threads to use, -1 for as many as there are processors; by default
+        :func:`parsimon.get_num_threads`. The result is the same with any number.
     random_state : int, RandomState instance or None, default=None
         Source of the shuffling.
     verbose : int, default=0
@@ -109,8 +112,7 @@ n_rejected_, n_features_in_, t_, trace_
         newton_learning_rate: float | str = "auto",
         damping: float | str = "auto",
         parsimony: float | str = "auto",
-        budget: float | None = None,
-        target_model_order: int | None = None,
+        budget: float | AdaptiveBudget | None = None,
         batch_size: int = 30,
         gradient: str = "likelihood",
         regularization: float | str = "auto",
@@ -118,6 +120,7 @@ n_rejected_, n_features_in_, t_, trace_
         first_phase: int | str = "auto",
         epochs: int | str = "auto",
         shuffle: bool = True,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -130,7 +133,6 @@ n_rejected_, n_features_in_, t_, trace_
         self.damping = damping
         self.parsimony = parsimony
         self.budget = budget
-        self.target_model_order = target_model_order
         self.batch_size = batch_size
         self.gradient = gradient
         self.regularization = regularization
@@ -138,6 +140,7 @@ n_rejected_, n_features_in_, t_, trace_
         self.first_phase = first_phase
         self.epochs = epochs
         self.shuffle = shuffle
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from parsimon.kernels import Kernel
+from parsimon.schedules import AdaptiveBudget
 
 from ._base import Setting
 from ._settings import FirstOrder
@@ -36,10 +37,9 @@ class SPPPOTIntensity(FirstOrder):
         Step size eta. "auto" takes it from the largest eigenvalue of the kernel on the data.
     parsimony : float or "auto", default="auto"
         alpha in the budget alpha * eta; larger values make smaller models.
-    budget : float, optional
-        A fixed compression budget instead; 0 keeps every point.
-    target_model_order : int, optional
-        A number of points to hold by adapting the budget, the nodes of the grid included.
+    budget : float or parsimon.schedules.AdaptiveBudget, optional
+        The compression budget itself instead, in Hilbert norm; 0 keeps every point. One that adapts
+        holds a number of points, the nodes of the grid included.
     batch_size : int, default=30
         Samples in a mini-batch.
     mirror : {"kl", "euclidean", "mahalanobis"}, default="kl"
@@ -62,6 +62,9 @@ class SPPPOTIntensity(FirstOrder):
     average : bool, default=True
         Whether the density comes from an average of the iterates z, weighted towards the latest,
         instead of the last one.
+    n_jobs : int, optional
+        Threads to use, -1 for as many as there are processors; by default
+        :func:`parsimon.get_num_threads`. The result is the same with any number.
     random_state : int, RandomState instance or None, default=None
         Source of the shuffling.
     verbose : int, default=0
@@ -124,8 +127,7 @@ class SPPPOTIntensity(FirstOrder):
         bandwidth: Any = "silverman",
         learning_rate: float | str = "auto",
         parsimony: float | str = "auto",
-        budget: float | None = None,
-        target_model_order: int | None = None,
+        budget: float | AdaptiveBudget | None = None,
         batch_size: int = 30,
         mirror: str = "kl",
         gradient: str = "likelihood",
@@ -134,6 +136,7 @@ class SPPPOTIntensity(FirstOrder):
         epochs: int | str = "auto",
         shuffle: bool = True,
         average: bool = True,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -144,7 +147,6 @@ class SPPPOTIntensity(FirstOrder):
         self.learning_rate = learning_rate
         self.parsimony = parsimony
         self.budget = budget
-        self.target_model_order = target_model_order
         self.batch_size = batch_size
         self.mirror = mirror
         self.gradient = gradient
@@ -153,6 +155,7 @@ class SPPPOTIntensity(FirstOrder):
         self.epochs = epochs
         self.shuffle = shuffle
         self.average = average
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from parsimon import _core
 from parsimon._checks import check_number
+from parsimon._settings import Schedule, core_step
 from parsimon.kernels import Kernel
 
 from ._base import IntensityEstimator, Setting
@@ -36,9 +37,9 @@ class SecondOrder(IntensityEstimator):
         return _DAMPING * setting.curvature.features
 
 
-def newton_step(given: float | str) -> tuple[str, list[float]]:
+def newton_step(given: float | str) -> Schedule:
     """Return the step of the second-order algorithm."""
-    return "constant", [_RATE if isinstance(given, str) else float(given)]
+    return core_step(_RATE if isinstance(given, str) else float(given))
 
 
 class MirrorNewtonIntensity(SecondOrder):
@@ -71,6 +72,9 @@ class MirrorNewtonIntensity(SecondOrder):
         Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
     shuffle : bool, default=True
         Whether ``fit`` shuffles the samples before each epoch.
+    n_jobs : int, optional
+        Threads to use, -1 for as many as there are processors; by default
+        :func:`parsimon.get_num_threads`. The result is the same with any number.
     random_state : int, RandomState instance or None, default=None
         Source of the shuffling.
     verbose : int, default=0
@@ -115,6 +119,7 @@ class MirrorNewtonIntensity(SecondOrder):
         damping: float | str = "auto",
         epochs: int | str = "auto",
         shuffle: bool = True,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -126,6 +131,7 @@ class MirrorNewtonIntensity(SecondOrder):
         self.damping = damping
         self.epochs = epochs
         self.shuffle = shuffle
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

@@ -9,7 +9,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from parsimon import _core
-from parsimon._checks import check_choice, check_count, check_flag, check_number
+from parsimon._checks import (
+    check_choice,
+    check_count,
+    check_exclusive,
+    check_flag,
+    check_number,
+)
+from parsimon._settings import Schedule, check_budget, core_budget, core_step
+from parsimon.schedules import AdaptiveBudget
 
 from ._base import IntensityEstimator, Setting
 
@@ -33,8 +41,7 @@ class FirstOrder(IntensityEstimator):
     """An estimator that runs Algorithm 1, from the beginning at least."""
 
     parsimony: float | str
-    budget: float | None
-    target_model_order: int | None
+    budget: float | AdaptiveBudget | None
     batch_size: int
     gradient: str
     regularization: float | str
@@ -54,15 +61,8 @@ class FirstOrder(IntensityEstimator):
         check_number("parsimony", self.parsimony, positive=False, auto=True)
         check_count("batch_size", self.batch_size)
         check_flag("average", self.average)
-        if self.budget is not None:
-            check_number("budget", self.budget, positive=False)
-        if self.target_model_order is not None:
-            check_count("target_model_order", self.target_model_order)
-            if self.budget is not None:
-                raise ValueError(
-                    "Give a fixed budget or a target_model_order that the budget adapts to, not "
-                    "both."
-                )
+        check_budget("budget", self.budget)
+        check_exclusive(self, "budget", "parsimony")
 
     def _first_model(self, setting: Setting) -> Any:
         """Return the core's model of Algorithm 1."""
@@ -74,7 +74,7 @@ class FirstOrder(IntensityEstimator):
             mirror=self._mirror(setting),
             gradient=self.gradient,
             dual_averaging=self.method == "dual_averaging",
-            step=("constant", [rate]),
+            step=core_step(rate),
             budget=self._budget(rate, setting),
             regularization=self._shrinkage(rate, setting),
             average=bool(self.average),
@@ -107,27 +107,23 @@ class FirstOrder(IntensityEstimator):
         height = 0.5 * float(np.prod(width / (np.sqrt(2 * np.pi) * deviation)))
         return self.mirror, [height, *map(float, center), *map(float, deviation)]
 
-    def _budget(self, rate: float, setting: Setting) -> tuple[str, list[float]]:
-        if self.budget is not None:
-            return "fixed", [float(self.budget)]
+    def _budget(self, rate: float, setting: Setting) -> Schedule:
         if not isinstance(self.parsimony, str):
             alpha = float(self.parsimony)
         else:
             alpha = _PARSIMONY * float(np.sqrt(setting.largest_self / self.batch_size))
             if self.method == "dual_averaging":
                 alpha /= rate  # what is compressed there is z over the step
-        if self.target_model_order is not None:
-            return "hold_model_order", [float(self.target_model_order), max(alpha, 1e-12)]
-        return "proportional", [alpha]
+        return core_budget(self.budget, ("proportional", [alpha]), rate)
 
     def _kept_nodes(self) -> int:
         """Return how many points of the dictionary are nodes, which are never removed."""
         return len(self.nodes_)
 
     def _warn_if_target_is_out_of_reach(self) -> None:
-        target = self.target_model_order
-        if target is None:
+        if not isinstance(self.budget, AdaptiveBudget):
             return
+        target = self.budget.target
         nodes, order = self._kept_nodes(), self.model_order_
         if target < nodes:
             problem = f"below the {nodes} nodes of the grid, which are never removed"
@@ -139,7 +135,7 @@ class FirstOrder(IntensityEstimator):
         else:
             return
         warnings.warn(
-            f"The model order is {order}: the target_model_order of {target} is {problem}.",
+            f"The model order is {order}: the target of {target} is {problem}.",
             ConvergenceWarning,
             stacklevel=4,
         )
