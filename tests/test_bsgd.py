@@ -9,7 +9,7 @@ from polk_common import assert_refused, curve, hinge_gradient, state, task
 
 import parsimon
 from parsimon import BSGDClassifier, BSGDRegressor, POLKClassifier, kernels
-from parsimon.bsgd._common import MAINTENANCE
+from parsimon.bsgd import MAINTENANCE
 
 GIVEN = {
     "kernel": kernels.Gaussian(0.6),

@@ -22,6 +22,7 @@ from parsimon import (
     PolicyEvaluator,
     _core,
     _io,
+    _stream,
     kernels,
 )
 from parsimon.schedules import AdaptiveBudget, PowerLaw
@@ -281,15 +282,15 @@ def test_control_c_keeps_a_model_that_can_be_used(name, monkeypatch):
     model = general() if name == "general" else ESTIMATORS[name]()
     blocks = outliers(400) if name == "general" else data(name, model)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    run = type(model)._run
+    run = _stream.run
 
-    def interrupted_run(self, *arguments):
+    def interrupted_run(*arguments):
         if timer.ident is None:
             timer.start()
-        run(self, *arguments)
+        run(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(model), "_run", interrupted_run)
+        patch.setattr(_stream, "run", interrupted_run)
         with pytest.raises(KeyboardInterrupt):
             model.set_params(epochs=10**6, shuffle=False).fit(*blocks)
     assert model.t_ == model.trace_["samples"][-1] > 0

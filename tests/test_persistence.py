@@ -65,6 +65,7 @@ WAYS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The model order is")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_learning_goes_on_as_if_it_had_not_stopped(name, way, tmp_path):

@@ -79,56 +79,38 @@ _BROKEN = (KeyError, TypeError, IndexError, AttributeError, OverflowError, Recur
 
 
 def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any:
-    from . import bsgd, colk, polk, slkl, spppot
-
-    known: dict[str, Any] = {
-        cls.__name__: cls
-        for cls in (
-            polk.POLKClassifier,
-            polk.POLKRegressor,
-            bsgd.BSGDClassifier,
-            bsgd.BSGDRegressor,
-            colk.COLKClassifier,
-            colk.COLKRegressor,
-            colk.PolicyEvaluator,
-            slkl.SLKLClassifier,
-            slkl.SLKLRegressor,
-            spppot.SPPPOTClassifier,
-            *spppot.ALGORITHMS.values(),
-        )
-    }
     kernel = _kernel(entries["kernel"], kernel)
     if _ESTIMATOR in entries:
         name = entries[_ESTIMATOR]
-        if name not in known:
+        cls = _known_estimators().get(name)
+        if cls is None:
             raise ValueError(
                 f"The file holds a {name!r}, which this version of parsimon does not know; it "
-                f"knows {', '.join(known)}."
+                f"knows {', '.join(_known_estimators())}."
             )
-        # The core checks its own entries; what follows may rely on them.
-        model = known[name]()._read_model(entries, kernel)
-        estimator = known[name](**_renamed(name, _from_json(entries[_PARAMETERS], kernel)))
+        if entries["algorithm"] not in cls._algorithms:
+            raise ValueError(
+                f"A {name} cannot hold a model of the algorithm {entries['algorithm']!r}."
+            )
+        estimator = cls(**_renamed(name, _from_json(entries[_PARAMETERS], kernel)))
         fitted = _from_json(entries[_FITTED], kernel)
     else:
-        families: dict[str, Any] = {
-            "polk": polk,
-            "colk": colk,
-            "policy_evaluation": colk,
-            "slkl": slkl,
-            **dict.fromkeys(spppot.ALGORITHMS, spppot),
-        }
-        algorithm = entries["algorithm"]
-        if algorithm not in families:
-            raise ValueError(
-                f"The file holds a model of the algorithm {algorithm!r}, for which there is no "
-                f"estimator that a file can tell; there is for {', '.join(families)}."
-            )
-        estimator, fitted = families[algorithm].from_core_entries(entries, kernel)
-        model = estimator._read_model(entries, kernel)
+        from ._core_files import from_core_entries
+
+        estimator, fitted = from_core_entries(entries, kernel)
+    # The core checks its own entries; what follows may rely on them.
+    model = estimator._read_model(entries, kernel)
     estimator._check_parameters()
-    estimator._check_fitted(fitted, entries)
+    estimator._check_stored(fitted, entries)
     estimator._adopt(model, {**fitted, "_kernel_": kernel})
     return estimator
+
+
+def _known_estimators() -> dict[str, Any]:
+    import parsimon
+
+    public = {name: getattr(parsimon, name) for name in parsimon.__all__}
+    return {name: cls for name, cls in public.items() if getattr(cls, "_algorithms", ())}
 
 
 def _adaptive(target: Any, parsimony: Any = "auto") -> dict[str, Any]:

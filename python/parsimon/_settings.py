@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ._checks import check_number
-from .schedules import AdaptiveBudget, resolve
+from .schedules import AdaptiveBudget, PowerLaw, resolve
 
 Schedule = tuple[str, list[float]]
+Compression = tuple[Schedule, Schedule | None]
 
 # An adaptive budget must begin with something that it can multiply.
 _LEAST_ALPHA = 1e-6
@@ -18,13 +18,6 @@ def core_step(rate: float, schedule: Any = "constant") -> Schedule:
     """Return the step size of a mini-batch."""
     law = resolve(schedule)
     return ("constant", [rate]) if law is None else ("power_law", [rate, law.power, law.delay])
-
-
-def check_budget(name: str, budget: Any) -> None:
-    """Refuse what is neither a Hilbert norm, nor a rule for one, nor None."""
-    if budget is None or isinstance(budget, AdaptiveBudget):
-        return
-    check_number(name, budget, positive=False)
 
 
 def core_budget(
@@ -44,19 +37,45 @@ def core_budget(
     return "adaptive", [alpha, *control, 0.0, 0.0, 0.0, 0.0]
 
 
+def core_compression(
+    budget: Schedule,
+    max_points: int | None,
+    rule: str = "project",
+    rate: float = 0.0,
+    seed: int = 0,
+) -> Compression:
+    """Return how points go: within a budget, and by a rule where there are more than so many."""
+    if max_points is None:
+        return budget, None
+    return budget, (rule, [float(max_points), float(rate), float(seed), 0.0])
+
+
+def core_budget_under(max_points: int | None, budget: Schedule, rate: float) -> Schedule:
+    """Return the budget of an algorithm that knows no other bound on its points."""
+    if max_points is None or budget[0] in ("hold_model_order", "adaptive"):
+        return budget
+    return "hold_model_order", [float(max_points), max(_at(budget, rate) / rate, _LEAST_ALPHA)]
+
+
 def _at(budget: Schedule, rate: float) -> float:
     name, (factor,) = budget
     powers = {"fixed": 0.0, "proportional": 1.0, "parsimony": 1.5, "step_squared": 2.0}
     return factor * math.pow(rate, powers[name])
 
 
-def core_maintenance(rule: str, max_points: int, rate: float = 0.0, seed: int = 0) -> Schedule:
-    """Return how points go when there are more than so many."""
-    return rule, [float(max_points), float(rate), float(seed), 0.0]
+def given_by(entries: dict[str, Any], parsimony: str) -> dict[str, Any]:
+    """Return what an estimator was given, from the core's words in a file.
 
-
-def core_budget_under(max_points: int | None, budget: Schedule, rate: float) -> Schedule:
-    """Return the budget of an algorithm that knows no other bound on its points."""
-    if max_points is None:
-        return budget
-    return "hold_model_order", [float(max_points), max(_at(budget, rate) / rate, _LEAST_ALPHA)]
+    `parsimony` is what the core calls the budget of its algorithm's constant.
+    """
+    given: dict[str, Any] = {
+        "learning_rate": float(entries["step.parameters"][0]),
+        "regularization": entries["regularization"],
+        "average": bool(entries["average"]),
+    }
+    if entries["step"] == "power_law":
+        given["schedule"] = PowerLaw(*entries["step.parameters"][1:].tolist())
+    word = {"fixed": "budget", parsimony: "parsimony"}.get(entries["budget"])
+    if word is not None:
+        given[word] = float(entries["budget.parameters"][0])
+    return given

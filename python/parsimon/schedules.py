@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import check_count, check_flag, check_number
+from ._checks import check_count, check_flag, number
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,7 @@ class AdaptiveBudget:
     def __post_init__(self) -> None:
         """Refuse what no budget can follow."""
         check_count("target", self.target)
-        if self.initial is not None:
-            check_number("initial", self.initial, positive=True)
+        number(positive=True, optional=True)("initial", self.initial)
         check_flag("printed", self.printed)
 
 
