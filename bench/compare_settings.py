@@ -85,7 +85,7 @@ def _parsimons_own(of: DataSet) -> list[Row]:
         name = f"BSGD, {_size(like)}" + (", one pass" if passes < of.passes else "")
         settings = {"maintenance": "merge", "average": False, "epochs": passes, "random_state": 0}
         remark = f"merges, {_count(passes)}"
-        return Row(Method(name, "bsgd", "hinge", settings), remark, like, "budget")
+        return Row(Method(name, "bsgd", "hinge", settings), remark, like, "max_points")
 
     found = []
     for name, K in of.parsimony.items():

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import parsimon
 from bench.baselines.intensity import GridPMD, PrimalPOLK
 from parsimon import datasets
+from parsimon.schedules import AdaptiveBudget
 
 Array = NDArray[np.float64]
 
@@ -183,10 +184,10 @@ EXPERIMENTS = {
             pmd(0.05, 8),
             polk("printed"),
             algorithm1(0.012, 8, "eps 6.6e-6", budget=6.6e-6),
-            algorithm1(0.012, 8, "105 points", parsimony=2e-6, target_model_order=105),
+            algorithm1(0.012, 8, "105 points", budget=AdaptiveBudget(105, 2e-6)),
             algorithm3(1.25, 8),
             algorithm3(1.0, 8, grid_size=50),
-            algorithm4(0.1, 1.8182, 8, parsimony=1.5e-6, target_model_order=90, grid_size=50),
+            algorithm4(0.1, 1.8182, 8, budget=AdaptiveBudget(90, 1.5e-6), grid_size=50),
         ),
         integral_tolerance=0.02,
     ),

@@ -1,5 +1,6 @@
 """What the tests of the POLK estimators share: settings, data and a direct implementation."""
 
+import copy
 import pickle
 from functools import cache
 
@@ -39,6 +40,19 @@ def assert_refused(model, call, message, error=ValueError):
     with pytest.raises(error, match=message):
         call(model)
     assert everything(model) == before
+
+
+def assert_keeps_what_is_done(model, block, message, error=ValueError):
+    """A block is learned up to the mini-batch that fails; return how many samples that are."""
+    twin, before = copy.deepcopy(model), getattr(model, "t_", 0)
+    with pytest.raises(error, match=message):
+        model.partial_fit(*block)
+    done = getattr(model, "t_", 0) - before
+    assert done in range(0, len(block[0]), model.batch_size)
+    if done:
+        twin.partial_fit(*(part[:done] for part in block))
+    assert everything(model)[0] == everything(twin)[0]
+    return done
 
 
 @cache

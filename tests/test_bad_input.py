@@ -6,7 +6,7 @@ from polk_common import GIVEN, assert_refused, curve, task
 from scipy import sparse
 
 from parsimon import POLKClassifier, POLKRegressor, kernels
-from parsimon.schedules import PowerLaw
+from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 X, LABELS = task()
 X, LABELS = X[:100], LABELS[:100]
@@ -228,7 +228,7 @@ BAD_SETTINGS = [
     *[("gamma", value, "gamma must be a positive") for value in (*NUMBER, 0.0)],
     *[("batch_size", v, "batch_size must be an integer") for v in (0, -1, 2.0, "x", None, True)],
     *[("epochs", v, "epochs must be an integer") for v in (0, -1, 2.0, "x", None, True)],
-    *[("max_model_order", v, "max_model_order must be an integer") for v in (0, 2.5, "x", True)],
+    *[("max_points", v, "max_points must be an integer") for v in (0, 2.5, "x", True)],
     *[("schedule", v, "'constant', 'inverse', 'sqrt'") for v in ("rising", None, 0.5, PowerLaw)],
     *[("kernel", v, "kernel must be|no kernel named") for v in ("x", None, 1, kernels.Gaussian)],
     *[("loss", v, "loss must be") for v in ("x", None, 1, ["hinge"], "squared()", "hinge(")],
@@ -269,15 +269,24 @@ def test_the_random_state(cls):
 
 @both
 def test_two_budgets(cls):
-    settings = {"budget": 0.1, "max_model_order": 10}
-    for model in unfitted_and_fitted(cls, **settings):
-        assert_refused(model, lambda m: m.fit(X, good(cls)), "not both")
+    for budget in (0.1, AdaptiveBudget(10)):
+        for model in unfitted_and_fitted(cls, budget=budget, parsimony=0.1):
+            assert_refused(model, lambda m: m.fit(X, good(cls)), "not both")
+    make(cls, budget=0.1, parsimony="auto", max_points=10).fit(X, good(cls))
 
 
 def test_schedules():
     for power, delay in [(0, 1), (1.5, 1), (np.nan, 1), (0.5, 0), (0.5, -1), (0.5, np.inf)]:
         with pytest.raises(ValueError, match="must be"):
             PowerLaw(power, delay)
+    for target, initial, printed in [
+        (0, None, False),
+        (2.5, None, False),
+        (9, 0, False),
+        (9, 1, 1),
+    ]:
+        with pytest.raises(ValueError, match="must be"):
+            AdaptiveBudget(target, initial, printed)
 
 
 # eta lambda < 1, or 1/2 with the multi-class hinge loss, whose regulariser is lambda ||f||^2.

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import parsimon
+from parsimon.schedules import AdaptiveBudget
 
 NAMES = ("SPPPOTIntensity", "MirrorNewtonIntensity", "HybridIntensity")
 
@@ -152,7 +153,7 @@ def test_printed_parameters_are_those_of_table_one(bench, standins):
     first, adaptive = (model.given for model in standins["SPPPOTIntensity"].made)
     assert (first["learning_rate"], first["budget"]) == (0.012, 6.6e-6)
     assert first["gradient"] == adaptive["gradient"] == "kernel_embedding"
-    assert adaptive["target_model_order"] == 105
+    assert adaptive["budget"] == AdaptiveBudget(105, 2e-6)
     newton = standins["MirrorNewtonIntensity"].made
     assert [model.given["learning_rate"] for model in newton] == [1.25, 1.0]
     assert [model.given["grid_size"] for model in newton] == [100, 50]

@@ -10,7 +10,7 @@ from polk_common import assert_refused, curve, hinge_gradient, state, task
 
 import parsimon
 from parsimon import BSGDClassifier, BSGDRegressor, POLKClassifier, kernels
-from parsimon.bsgd._common import MAINTENANCE
+from parsimon.bsgd import MAINTENANCE
 
 GIVEN = {
     "kernel": kernels.Gaussian(0.6),
@@ -73,7 +73,7 @@ def bsgd(X, y, maintain, budget, batch=1):
 def test_it_is_the_algorithm_in_a_few_lines(maintenance, maintain):
     X, y = task()
     X, y = X[:160], y[:160]
-    model = BSGDClassifier(**GIVEN, budget=12, maintenance=maintenance).fit(X, y)
+    model = BSGDClassifier(**GIVEN, max_points=12, maintenance=maintenance).fit(X, y)
     D, W = bsgd(X, y, maintain, 12)
     assert model.model_order_ == len(D) == 12
     values = model.decision_function(X)
@@ -84,7 +84,7 @@ def test_it_is_the_algorithm_in_a_few_lines(maintenance, maintain):
 
 def test_projection_keeps_the_values_at_the_points_left():
     X, y = task()
-    model = BSGDClassifier(**GIVEN, budget=12, maintenance="project")
+    model = BSGDClassifier(**GIVEN, max_points=12, maintenance="project")
     model.partial_fit(X[:100], y[:100], classes=range(5))
     for x, label in zip(X[100:200, None], y[100:200, None], strict=True):
         before = model.expansion_
@@ -103,9 +103,9 @@ def kernels_at(x, weights):
 
 
 @each_rule
-def test_the_budget_is_never_exceeded(maintenance):
+def test_there_are_never_more_points(maintenance):
     X, y = task()
-    model = BSGDClassifier(**GIVEN, budget=9, maintenance=maintenance, maintenance_rate=1e9)
+    model = BSGDClassifier(**GIVEN, max_points=9, maintenance=maintenance, maintenance_rate=1e9)
     model.fit(np.vstack([X, X[:50], X[:50]]), np.concatenate([y, y[:50], y[:50]]))
     assert model.trace_["model_order"].max() == model.model_order_ == 9
     assert len(model.dictionary_) == len(model.weights_) == 9
@@ -115,7 +115,7 @@ def test_the_budget_is_never_exceeded(maintenance):
 
 def test_without_pressure_it_is_polk_without_compression():
     X, y = task()
-    model = BSGDClassifier(**GIVEN, budget=10**6, maintenance="remove").fit(X, y)
+    model = BSGDClassifier(**GIVEN, max_points=10**6, maintenance="remove").fit(X, y)
     polk = POLKClassifier(**GIVEN, budget=0, batch_size=1).fit(X, y)
     assert_array_equal(model.decision_function(X), polk.decision_function(X))
     assert not model.trace_["compression_error"].any()
@@ -123,7 +123,7 @@ def test_without_pressure_it_is_polk_without_compression():
 
 def test_a_nonparametric_budget_grows():
     X, y = task()
-    given = {**GIVEN, "budget": 9, "maintenance": "nonparametric", "maintenance_rate": 100}
+    given = {**GIVEN, "max_points": 9, "maintenance": "nonparametric", "maintenance_rate": 100}
     model = BSGDClassifier(**given).fit(X, y)
     orders = model.trace_["model_order"]
     assert orders[:100].max() == 9
@@ -136,10 +136,10 @@ def test_a_nonparametric_budget_grows():
 def test_defaults_learn():
     X, y = task()
     for maintenance in ("merge", "project"):
-        model = BSGDClassifier(budget=30, maintenance=maintenance, random_state=0).fit(X, y)
+        model = BSGDClassifier(max_points=30, maintenance=maintenance, random_state=0).fit(X, y)
         assert model.score(X, y) > 0.85
     X, y = curve()
-    model = BSGDRegressor(budget=30, random_state=0).fit(X, y)
+    model = BSGDRegressor(max_points=30, random_state=0).fit(X, y)
     assert model.model_order_ == 30
     assert model.score(X, y) > 0.9
 
@@ -148,7 +148,7 @@ def test_defaults_learn():
 def test_files_and_pickles_go_on_where_they_stopped(maintenance, tmp_path):
     X, y = task()
     model = BSGDClassifier(
-        **{**GIVEN, "average": True}, budget=9, maintenance=maintenance, maintenance_rate=50
+        **{**GIVEN, "average": True}, max_points=9, maintenance=maintenance, maintenance_rate=50
     ).fit(X[:200], y[:200])
     model.save(tmp_path / "model")
     for other in (parsimon.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
@@ -183,10 +183,10 @@ def fitted():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"budget": 0}, "budget"),
-        ({"budget": 2.5}, "budget"),
-        ({"budget": None}, "budget"),
-        ({"budget": 1}, "at least 2 with maintenance='merge'"),
+        ({"max_points": 0}, "max_points"),
+        ({"max_points": 2.5}, "max_points"),
+        ({"max_points": None}, "max_points"),
+        ({"max_points": 1}, "at least 2 with maintenance='merge'"),
         ({"maintenance": "forget"}, "maintenance must be one of 'remove'"),
         ({"maintenance_rate": -1}, "maintenance_rate"),
         ({"kernel": kernels.Laplacian(1.0)}, "merged with a Gaussian kernel"),
@@ -202,7 +202,7 @@ def test_bad_settings(settings, message, fitted):
 
 def test_komp_of_its_expansion():
     X, y = task()
-    model = BSGDClassifier(**GIVEN, budget=20).fit(X, y)
+    model = BSGDClassifier(**GIVEN, max_points=20).fit(X, y)
     smaller, report = parsimon.komp(model.expansion_, budget=1.0)
     assert report.model_order < 20
     assert (smaller - model.expansion_).norm() <= 1.0 + 1e-9
@@ -211,5 +211,7 @@ def test_komp_of_its_expansion():
 def test_sample_weights_do_not_make_steps_too_long():
     """Three times as much as the squared loss of a single sample bears once diverged."""
     X, y = curve()
-    model = BSGDRegressor(budget=30, random_state=0).fit(X, y, sample_weight=np.full(len(X), 3.0))
+    model = BSGDRegressor(max_points=30, random_state=0).fit(
+        X, y, sample_weight=np.full(len(X), 3.0)
+    )
     assert model.score(X, y) > 0.9

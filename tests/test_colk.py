@@ -22,7 +22,7 @@ from parsimon import (
     PolicyEvaluator,
     kernels,
 )
-from parsimon.schedules import PowerLaw
+from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 POLK_COLUMNS = ["samples", "model_order", "active", "loss", "compression_error", "budget"]
 
@@ -182,7 +182,7 @@ def test_the_budget_is_c_alpha_squared():
 
 def test_the_model_order_is_held():
     X, y = outliers(6000)
-    model = COLKRegressor(max_model_order=20, epochs=3, random_state=0).fit(X, y)
+    model = COLKRegressor(budget=AdaptiveBudget(20), epochs=3, random_state=0).fit(X, y)
     assert model.trace_["model_order"][-150:].mean() == pytest.approx(20, rel=0.1)
 
 

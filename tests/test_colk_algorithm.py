@@ -17,7 +17,7 @@ from parsimon import (
     kernels,
 )
 from parsimon.datasets import make_multidist, make_regression_outliers
-from parsimon.schedules import PowerLaw
+from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 AGREE = {"rtol": 0, "atol": 1e-10}
 PROBES = np.linspace(-1, 1, 101)[:, None]
@@ -216,7 +216,7 @@ WITHOUT_RISK = {
     "quantile": {"loss": "pinball(0.8)"},
     "paper": {"kernel": kernels.Gaussian(0.06), "learning_rate": 0.02, "budget": 0.002,
               "batch_size": 1, "epochs": 1, "loss": "squared(2)"},
-    "held order": {"max_model_order": 20},
+    "held order": {"budget": AdaptiveBudget(20)},
     "falling": {"schedule": "sqrt", "refit": False},
     "last iterate": {"average": False, "refit": False, "parsimony": 0.01},
 }  # fmt: skip

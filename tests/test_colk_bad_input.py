@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from colk_common import GIVEN, outliers
 from numpy.testing import assert_array_equal
-from polk_common import assert_refused
+from polk_common import assert_keeps_what_is_done, assert_refused
 from scipy import sparse
 
 from parsimon import (
@@ -121,7 +121,7 @@ OF_RISK = [
     *[("clip", v, "clip must be a positive") for v in (0.0, -1.0, np.nan, np.inf, "x", True)],
     *[("tracking_rate", v, "tracking_rate must be at most 1") for v in (1.1, 5)],
     *[("tracking_schedule", v, "'constant', 'inverse', 'sqrt'") for v in ("up", None, PowerLaw)],
-    *[("max_model_order", v, "max_model_order must be an integer") for v in (0, 2.5, "x", True)],
+    *[("max_points", v, "max_points must be an integer") for v in (0, 2.5, "x", True)],
     ("batch_size", 1, "batch_size must be at least 2 with risk"),
 ]
 OF_GENERAL = [
@@ -136,7 +136,7 @@ OF_POLICY = [
     *[("method", v, "method must be one of 'gtd', 'td'") for v in ("x", None, 1, "TD")],
     *[("discount", v, "discount must be a finite") for v in NUMBER],
     *[("discount", v, "discount must be below 1") for v in (1, 1.5)],
-    *[("max_model_order", v, "max_model_order must be an integer") for v in (0, 2.5, "x", True)],
+    *[("max_points", v, "max_points must be an integer") for v in (0, 2.5, "x", True)],
 ]
 CASES = [
     *[(cls, *case) for cls in ALL for case in OF_ALL],
@@ -157,7 +157,7 @@ def test_settings(cls, name, value, message):
 
 @pytest.mark.parametrize("cls", RISK_AWARE)
 def test_settings_that_do_not_go_together(cls):
-    both = {"budget": 0.1, "parsimony": "auto", "max_model_order": 10}
+    both = {"budget": 0.1, "parsimony": 0.5}
     assert_both_refuse(cls, data(cls), "not both", settings=both)
     assert_both_refuse(PolicyEvaluator, data(PolicyEvaluator), "not both", settings=both)
     mixed = {"risk": "cvar", "risk_weight": 1.5}
@@ -364,11 +364,13 @@ def test_a_function_that_fails(name, case):
     model = make(CompositionalLearner, **{name: function}, budget=1e-3).partial_fit(X, TARGETS)
     function.broken = broken
     for call in (0, 3, 11):
-        for method in ("fit", "partial_fit"):
-            function.calls_left = call
-            assert_refused(model, lambda m, n=method: getattr(m, n)(X, TARGETS), message, error)
+        function.calls_left = call
+        assert_refused(model, lambda m: m.fit(X, TARGETS), message, error)
+        function.calls_left = call
+        # It is called once in each mini-batch of 8 samples.
+        assert assert_keeps_what_is_done(model, (X, TARGETS), message, error) == call * 8
     function.calls_left = np.inf
-    assert model.partial_fit(X, TARGETS).t_ == 200
+    assert model.partial_fit(X, TARGETS).t_ == 200 + (0 + 3 + 11) * 8
 
 
 @pytest.mark.parametrize("name", ["inner", "inner_derivative", "outer_gradient"])

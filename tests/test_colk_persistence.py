@@ -22,9 +22,10 @@ from parsimon import (
     PolicyEvaluator,
     _core,
     _io,
+    _stream,
     kernels,
 )
-from parsimon.schedules import PowerLaw
+from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 FALLING = {"schedule": PowerLaw(0.9, 20), "tracking_schedule": PowerLaw(0.7, 5)}
 POLICY = {"gamma": 20.0, "random_state": 0}
@@ -36,7 +37,7 @@ ESTIMATORS = {
     ),
     "defaults": lambda: COLKRegressor(epochs=2, random_state=0),
     "falling": lambda: COLKRegressor(**GIVEN, **FALLING),
-    "held order": lambda: COLKRegressor(max_model_order=12, epochs=3, random_state=0),
+    "held order": lambda: COLKRegressor(budget=AdaptiveBudget(12), epochs=3, random_state=0),
     "last iterate": lambda: COLKRegressor(**GIVEN, average=False),
     "no compression": lambda: COLKRegressor(**{**GIVEN, "parsimony": 0.0}),
     "two targets": lambda: COLKRegressor(**GIVEN),
@@ -44,7 +45,7 @@ ESTIMATORS = {
     "two classes": lambda: COLKClassifier("cvar", level=0.5, epochs=2, random_state=0),
     "gtd": lambda: PolicyEvaluator(**POLICY),
     "td": lambda: PolicyEvaluator("td", schedule="sqrt", average=False, **POLICY),
-    "policy, held order": lambda: PolicyEvaluator(max_model_order=8, **POLICY),
+    "policy, held order": lambda: PolicyEvaluator(budget=AdaptiveBudget(8), **POLICY),
 }
 
 
@@ -281,15 +282,15 @@ def test_control_c_keeps_a_model_that_can_be_used(name, monkeypatch):
     model = general() if name == "general" else ESTIMATORS[name]()
     blocks = outliers(400) if name == "general" else data(name, model)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    run = type(model)._run
+    run = _stream.run
 
-    def interrupted_run(self, *arguments):
+    def interrupted_run(*arguments):
         if timer.ident is None:
             timer.start()
-        run(self, *arguments)
+        run(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(model), "_run", interrupted_run)
+        patch.setattr(_stream, "run", interrupted_run)
         with pytest.raises(KeyboardInterrupt):
             model.set_params(epochs=10**6, shuffle=False).fit(*blocks)
     assert model.t_ == model.trace_["samples"][-1] > 0

@@ -24,9 +24,8 @@ FOREVER = 120
 
 INTERRUPTED = """
     import time
-    from dataclasses import replace
     import numpy as np
-    from parsimon import POLKClassifier, POLKRegressor, kernels
+    from parsimon import POLKClassifier, POLKRegressor, _stream, kernels
     from parsimon.datasets import make_multidist
 
     X, y = make_multidist(20_000, random_state=0)
@@ -35,27 +34,24 @@ INTERRUPTED = """
     def kernel(A, B):
         return np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=-1))
 
-    announced = []
+    announced, run = [], _stream.run
 
-    class Announcing:
-        def _run(self, *arguments):
-            if self.epochs == 10**6 and not announced:
-                announced.append(True)
-                print("learning", flush=True)
-            super()._run(*arguments)
+    def announcing_run(estimator, *arguments, **more):
+        if estimator.epochs == 10**6 and not announced:
+            announced.append(True)
+            print("learning", flush=True)
+        run(estimator, *arguments, **more)
 
-    class Classifier(Announcing, POLKClassifier):
-        __init__ = POLKClassifier.__init__
+    _stream.run = announcing_run
 
-    class Regressor(Announcing, POLKRegressor):
+    class Refitting(POLKRegressor):
         __init__ = POLKRegressor.__init__
 
-    class Refitting(Regressor):
-        def _finish_fit(self, model, training):
+        def _finish_fit(self, model, samples):
             print("learning", flush=True)
-            rows = np.arange(2 * 10**6) % len(training)
-            training = replace(training, X=training.X[rows], targets=training.targets[rows])
-            super()._finish_fit(model, training)
+            rows = np.arange(2 * 10**6) % len(samples)
+            samples = _stream.Samples(samples.X[rows], samples.targets[rows])
+            super()._finish_fit(model, samples)
 
     model = {model}
     {prepare}
@@ -78,25 +74,25 @@ INTERRUPTED = """
 
 # What is learned with, what happened before, what is interrupted.
 CASES = {
-    "fit": ("Classifier(random_state=0)", "pass", "model.fit(X, y)"),
-    "progress bar": ("Regressor(verbose=1, refit=False)", "pass", "model.fit(X, y)"),
+    "fit": ("POLKClassifier(random_state=0)", "pass", "model.fit(X, y)"),
+    "progress bar": ("POLKRegressor(verbose=1, refit=False)", "pass", "model.fit(X, y)"),
     "refit": (
         "Refitting(kernel=kernels.Gaussian(0.1), learning_rate=1.0, budget=1e-3)",
         "pass",
         "model.set_params(epochs=1, regularization=1e-6).fit(X[:2000], y[:2000])",
     ),
     "partial_fit": (
-        "Classifier(batch_size=1)",
+        "POLKClassifier(batch_size=1)",
         "model.partial_fit(X[:100], y[:100], classes=range(5))",
         "model.partial_fit(X[many], y[many])",
     ),
     "kernel in Python": (
-        "Classifier(kernel=kernels.Function(kernel), learning_rate=1.0, regularization=1e-6)",
+        "POLKClassifier(kernel=kernels.Function(kernel), learning_rate=1.0, regularization=1e-6)",
         "pass",
         "model.fit(X, y)",
     ),
     "another model before": (
-        "Classifier(epochs=1)",
+        "POLKClassifier(epochs=1)",
         "model.fit(X[:100, :1], y[:100] > 2)",
         "model.fit(X, y)",
     ),

@@ -22,6 +22,7 @@ from parsimon import (
     _core,
     _io,
 )
+from parsimon.schedules import AdaptiveBudget
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +121,8 @@ JSON_JUNK = [
     {"kernel": 1},
     {"power_law": 5},
     {"power_law": [7.0]},
+    {"adaptive_budget": [7]},
+    {"adaptive_budget": [0.5, 1]},
     {"array": [1], "type": "<i8", "object": False},
     {"array": [10**30], "type": "<i8", "object": False},
     {"array": [[1, 2], [3]], "type": "<f8", "object": False},
@@ -136,7 +139,7 @@ def sources():
     classifier = POLKClassifier(**GIVEN).fit(X[:100], y[:100])
     regressor = POLKRegressor(**{**GIVEN, "schedule": "sqrt"}).fit(X[:100], X[:100])
     positive = SPPPOTClassifier(**GIVEN).fit(X[:100], y[:100])
-    held = SPPPOTIntensity(**LINE, mirror="mahalanobis", target_model_order=25)
+    held = SPPPOTIntensity(**LINE, mirror="mahalanobis", budget=AdaptiveBudget(25))
     densities = [
         held.partial_fit(toy()[:300], validation=toy()[:9]),
         MirrorNewtonIntensity(**LINE).fit(toy()[:300]),

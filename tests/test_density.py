@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from parsimon import HybridIntensity, MirrorNewtonIntensity, SPPPOTIntensity
 from parsimon.datasets import make_poisson_gaussian
+from parsimon.schedules import AdaptiveBudget
 
 ALL = [SPPPOTIntensity, MirrorNewtonIntensity, HybridIntensity]
 TOY = {"domain": (0, 1), "grid_size": 100, "bandwidth": float(np.sqrt(0.0065))}
@@ -168,7 +169,7 @@ def test_adaptive_budget_holds_its_target_where_it_can(target):
         bandwidth=0.02,
         random_state=0,
         epochs=4,
-        target_model_order=target,
+        budget=AdaptiveBudget(target),
     ).fit(X)
     late = model.trace_["model_order"][-300:]
     assert abs(late.mean() - target) <= 0.1 * target
@@ -181,7 +182,7 @@ def test_adaptive_budget_holds_its_target_where_it_can(target):
 def test_adaptive_budget_says_where_it_cannot(target, message):
     X = make_poisson_gaussian(300, random_state=0)
     with pytest.warns(ConvergenceWarning, match=message):
-        SPPPOTIntensity(**TOY, target_model_order=target, epochs=8, random_state=0).fit(X)
+        SPPPOTIntensity(**TOY, budget=AdaptiveBudget(target), epochs=8, random_state=0).fit(X)
 
 
 def test_only_the_kl_map_is_positive():

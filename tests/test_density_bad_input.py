@@ -39,7 +39,7 @@ FIRST_ORDER = [
     ("gradient", "newton", "gradient must be one of"),
     ("budget", -1.0, "budget must be"),
     ("parsimony", np.nan, "parsimony must be"),
-    ("target_model_order", 0, "target_model_order must be"),
+    ("budget", "adaptive", "budget must be"),
     ("batch_size", 0, "batch_size must be"),
     ("regularization", -1e-3, "regularization must be"),
 ]
@@ -71,7 +71,7 @@ def test_hyper_parameters_of_the_first_order(cls, name, value, message):
         (SPPPOTIntensity, {"mirror": "glass"}, "mirror must be one of"),
         (SPPPOTIntensity, {"method": "luck"}, "method must be one of"),
         (SPPPOTIntensity, {"average": 1}, "average must be"),
-        (SPPPOTIntensity, {"budget": 1.0, "target_model_order": 30}, "not both"),
+        (SPPPOTIntensity, {"budget": 1.0, "parsimony": 0.1}, "not both"),
         (MirrorNewtonIntensity, {"damping": 0.0}, "damping must be"),
         (HybridIntensity, {"patience": 0}, "patience must be"),
         (HybridIntensity, {"first_phase": -1}, "first_phase must be"),

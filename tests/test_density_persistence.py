@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 import parsimon
 from parsimon import HybridIntensity, MirrorNewtonIntensity, SPPPOTIntensity, kernels
 from parsimon.datasets import make_poisson_gaussian
+from parsimon.schedules import AdaptiveBudget
 
 LINE = {"domain": (0.0, 1.0), "random_state": 0, "epochs": 2}
 PLANE = {"domain": [(0, 1), (-2.0, 3.0)], "grid_size": (6, 8), "random_state": 0, "epochs": 1}
@@ -24,7 +25,7 @@ ESTIMATORS = {
     ),
     "dependent nodes": lambda: SPPPOTIntensity(**LINE, grid_size=100, bandwidth=0.08),
     "held order": lambda: SPPPOTIntensity(
-        **LINE, grid_size=8, bandwidth=0.02, target_model_order=25
+        **LINE, grid_size=8, bandwidth=0.02, budget=AdaptiveBudget(25)
     ),
     "embedding": lambda: SPPPOTIntensity(**LINE, gradient="kernel_embedding"),
     "sign": lambda: SPPPOTIntensity(**LINE, gradient="sign"),

@@ -57,7 +57,7 @@ CASES = {
     "slkl": (regression, SLKLRegressor(n_columns=30, **GAUSSIAN)),
     "bsgd": (
         lambda model: model.fit(data()[0], data()[1] > 0),
-        BSGDClassifier(budget=8, learning_rate=0.5, epochs=2, **GAUSSIAN),
+        BSGDClassifier(max_points=8, learning_rate=0.5, epochs=2, **GAUSSIAN),
     ),
 }
 

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from parsimon import HybridIntensity, MirrorNewtonIntensity, SPPPOTIntensity, _core
+from parsimon.schedules import AdaptiveBudget
 from parsimon.spppot._quadrature import draw
 
 both_spaces = pytest.mark.parametrize(
@@ -279,7 +280,7 @@ def test_warnings_name_the_callers_line(cls):
         lambda: cls(**coarse).fit(X),
     ]
     if cls is not MirrorNewtonIntensity:
-        calls.append(lambda: cls(**LINE, target_model_order=5).fit(X))
+        calls.append(lambda: cls(**LINE, budget=AdaptiveBudget(5)).fit(X))
     for call in calls:
         with pytest.warns((UserWarning, ConvergenceWarning)) as caught:
             call()

@@ -7,6 +7,7 @@ from polk_common import GIVEN, curve, hinge_gradient, softmax_gradient, task
 
 from parsimon import POLKClassifier, POLKRegressor, kernels
 from parsimon.datasets import make_multidist
+from parsimon.schedules import AdaptiveBudget
 
 LARGEST = np.finfo(float).max
 
@@ -207,8 +208,10 @@ def test_models_of_one_point():
     assert_allclose(regressor.expansion_.norm(), 3.0 / 16)
     one = POLKRegressor(random_state=0).fit(X[:1], [5.0])
     assert_allclose(one.predict(X), 5.0)
-    held = POLKClassifier(max_model_order=1, epochs=20, random_state=0).fit(X, y)
+    held = POLKClassifier(budget=AdaptiveBudget(1), epochs=20, random_state=0).fit(X, y)
     assert held.model_order_ <= 2
+    capped = POLKClassifier(max_points=1, epochs=20, random_state=0).fit(X, y)
+    assert (capped.trace_["model_order"] <= 1).all()
 
 
 def test_one_sample_at_a_time_without_settings():

@@ -12,7 +12,7 @@ from polk_common import GIVEN, curve, gaussian, state, task
 
 import parsimon
 from parsimon import POLKClassifier, POLKRegressor, SPPPOTClassifier, kernels
-from parsimon.schedules import PowerLaw
+from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -22,7 +22,8 @@ ESTIMATORS = {
     "logistic": lambda: POLKClassifier("logistic", epochs=3, random_state=0),
     "last iterate": lambda: POLKClassifier(**{**GIVEN, "average": False}),
     "falling rate": lambda: POLKClassifier(**{**GIVEN, "schedule": PowerLaw(0.6, 7)}),
-    "held order": lambda: POLKClassifier(max_model_order=12, epochs=3, random_state=0),
+    "held order": lambda: POLKClassifier(budget=AdaptiveBudget(12), epochs=3, random_state=0),
+    "capped": lambda: POLKClassifier(max_points=12, epochs=3, random_state=0),
     "no compression": lambda: POLKClassifier(budget=0, epochs=2, random_state=0),
     "all compressed": lambda: POLKClassifier(budget=1e9, epochs=2, random_state=0),
     "nearly dependent": lambda: POLKClassifier(**{**GIVEN, "kernel": kernels.Gaussian(30.0)}),
@@ -35,7 +36,7 @@ ESTIMATORS = {
     ),
     "positive functions": lambda: SPPPOTClassifier(**GIVEN),
     "two positive functions": lambda: SPPPOTClassifier(
-        max_model_order=12, epochs=3, random_state=0
+        budget=AdaptiveBudget(12, 0.1, printed=True), epochs=3, random_state=0
     ),
     "squared": lambda: POLKRegressor(random_state=0),
     "huber": lambda: POLKRegressor("huber(0.5)", **GIVEN),
@@ -64,6 +65,7 @@ WAYS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The model order is")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_learning_goes_on_as_if_it_had_not_stopped(name, way, tmp_path):

@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from parsimon import POLKClassifier, POLKRegressor, kernels
 from parsimon.datasets import make_multidist
-from parsimon.schedules import PowerLaw
+from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 
 @pytest.fixture(name="task", scope="module")
@@ -186,7 +186,7 @@ def test_a_tiny_budget_keeps_no_point_twice(budget, task):
 @pytest.mark.parametrize("target", [15, 40, 100])
 def test_the_model_order_is_held(loss, target):
     X, y = make_multidist(6000, random_state=1)
-    model = POLKClassifier(loss, max_model_order=target, epochs=3, random_state=0).fit(X, y)
+    model = POLKClassifier(loss, budget=AdaptiveBudget(target), epochs=3, random_state=0).fit(X, y)
     orders = model.trace_["model_order"]
     assert_allclose(orders[-150:], target, rtol=0.1)
     assert model.model_order_ == orders[-1]
@@ -196,7 +196,7 @@ def test_the_model_order_is_held(loss, target):
 def test_a_model_order_out_of_reach_is_reported(task):
     X, y = task
     with pytest.warns(ConvergenceWarning, match="more points than the data need"):
-        POLKClassifier(max_model_order=5000, epochs=200, random_state=0).fit(X[:60], y[:60])
+        POLKClassifier(budget=AdaptiveBudget(5000), epochs=200, random_state=0).fit(X[:60], y[:60])
 
 
 def test_averaging_smooths(task):
@@ -213,7 +213,8 @@ def test_averaging_smooths(task):
 
 
 @pytest.mark.parametrize(
-    "extra", [{}, {"schedule": "sqrt"}, {"max_model_order": 20}, {"budget": 0}]
+    "extra",
+    [{}, {"schedule": "sqrt"}, {"budget": AdaptiveBudget(20)}, {"max_points": 20}, {"budget": 0}],
 )
 def test_the_trace_tells_what_happened(extra, task, curve):
     with warnings.catch_warnings():

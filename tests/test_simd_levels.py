@@ -43,7 +43,8 @@ for model, y in (
 for model in (
     parsimon.POLKRegressor(**common),
     parsimon.COLKRegressor(risk="cvar", **common),
-    parsimon.BSGDRegressor(kernel=kernel, budget=30, learning_rate=0.1, epochs=1, random_state=0),
+    parsimon.BSGDRegressor(
+        kernel=kernel, max_points=30, learning_rate=0.1, epochs=1, random_state=0),
     parsimon.SLKLRegressor(kernel=kernel, random_state=0),
 ):
     results[type(model).__name__] = model.fit(X, wave).predict(X)

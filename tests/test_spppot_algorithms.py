@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import spppot_reference as spppot
 from numpy.testing import assert_allclose, assert_array_equal
-from spppot_reference import AdaptiveBudget, algorithm1, algorithm3, midpoints
+from spppot_reference import algorithm1, algorithm3, midpoints
 
 from parsimon import (
     HybridIntensity,
@@ -17,6 +17,7 @@ from parsimon import (
     kernels,
 )
 from parsimon.datasets import make_multidist
+from parsimon.schedules import AdaptiveBudget
 
 # What 1,000 samples leave of the integral and of a target is not the matter here.
 pytestmark = [
@@ -222,7 +223,7 @@ def test_the_rest_is_a_mini_batch_and_repeated_points_are_one(mirror, method):
         assert model.model_order_ == 512 or budget
 
 
-class HeldOrder(AdaptiveBudget):
+class HeldOrder(spppot.AdaptiveBudget):
     """The rule that holds a model order of any size: relative, damped, and patient at first."""
 
     def __init__(self, alpha, target):
@@ -243,22 +244,23 @@ class HeldOrder(AdaptiveBudget):
         self.previous = order
 
 
+@pytest.mark.parametrize("printed", [False, True])
 @pytest.mark.parametrize("target", [20, 60])
 @pytest.mark.parametrize("method", METHODS)
-def test_adaptive_budget(target, method):
+def test_adaptive_budget(target, method, printed):
     X, eta = UNIT.samples(), 0.2
     alpha = 0.02 if method == "mirror_descent" else 0.1
     shared = {"gradient": "likelihood", "method": method, "regularization": 0.01}
-    expected = algorithm1(
-        X, UNIT.nodes, UNIT.kernel, eta=eta, batch=20, budget=HeldOrder(alpha, target), **shared
-    )
+    rule = HeldOrder(alpha, target)
+    if printed:
+        rule = spppot.AdaptiveBudget(alpha, target, 1e-6 * alpha, 1e6 * alpha)
+    expected = algorithm1(X, UNIT.nodes, UNIT.kernel, eta=eta, batch=20, budget=rule, **shared)
     assert_same(
         UNIT,
         expected,
         learning_rate=eta,
         batch_size=20,
-        parsimony=alpha,
-        target_model_order=target,
+        budget=AdaptiveBudget(target, alpha, printed),
         **shared,
     )
     assert len(set(expected.budgets)) > 10
@@ -378,7 +380,7 @@ def test_classifier(classes, budget):
         budget=budget,
         regularization=1e-3,
     )
-    held = {"parsimony": 0.1 / eta**0.5, "max_model_order": 30}
+    held = {"budget": AdaptiveBudget(30, 0.1)}
     given = {
         "kernel": kernels.Laplacian(1.0),
         "learning_rate": eta,

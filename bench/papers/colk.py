@@ -36,13 +36,15 @@ SETS, QUICK_SETS = 20, 2
 # About as many points as COLK keeps.
 POINTS = 45
 COMPARATORS = (
-    Method(f"BSGD, {POINTS} points", "BSGDRegressor", {"budget": POINTS, "maintenance": "merge"}),
+    Method(
+        f"BSGD, {POINTS} points", "BSGDRegressor", {"max_points": POINTS, "maintenance": "merge"}
+    ),
     # Its points are maintained in nine tenths of the stream; then they become more.
     Method(
         f"NPBSGD, from {POINTS} points",
         "BSGDRegressor",
         {
-            "budget": POINTS,
+            "max_points": POINTS,
             "maintenance": "nonparametric",
             "maintenance_rate": 0.9 * SAMPLES,
             "random_state": 0,

@@ -20,7 +20,7 @@ from bench import figures, tasks
 from bench.cli import MissingDataError
 from bench.comparison import LOSS_TITLES, Experiment, Row, publish, row
 from parsimon.kernels import Gaussian
-from parsimon.schedules import PowerLaw
+from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 
 def polk(loss: str, K: float, *printed: Any, epochs: int = 1, note: str = "", **more: Any) -> Row:
@@ -41,7 +41,7 @@ def bsgd(
     **more: Any,
 ) -> Row:
     name = f"BSGD, {maintenance}, {points:,} points{note}"
-    given = {"budget": points, "maintenance": maintenance, "average": False, **more}
+    given = {"max_points": points, "maintenance": maintenance, "average": False, **more}
     return row(name, "bsgd", "hinge", *printed, epochs=epochs, **given)
 
 
@@ -148,7 +148,7 @@ def as_polk(learning_rate: float) -> dict[str, Any]:
 
 def polk_as_bsgd(points: int, *, epochs: int = 1) -> Row:
     """Return POLK with BSGD's steps, and a budget that leads to as many points."""
-    steps = {"batch_size": 1, "learning_rate": 1.0, "max_model_order": points}
+    steps = {"batch_size": 1, "learning_rate": 1.0, "budget": AdaptiveBudget(points)}
     name = f"POLK, {points:,} points wanted, a step a sample"
     return row(name, "polk", "hinge", epochs=epochs, **steps)
 

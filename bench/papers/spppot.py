@@ -23,6 +23,7 @@ from bench.cli import MissingDataError
 from bench.experiments import Result, Run, Store, Table, mean_and_sd, significant, span, times
 from bench.intensity_settings import EXPERIMENTS, Experiment, Method, Problem
 from parsimon import datasets
+from parsimon.schedules import AdaptiveBudget
 
 BATCH = Method("batch L-BFGS", BatchIntensity)
 QUICK_SAMPLES, QUICK_EPOCHS = 1000, 2
@@ -100,7 +101,7 @@ MNIST = comparison.Experiment(
             "logistic",
             *(None, None, 400),
             epochs=2,
-            max_model_order=400,
+            budget=AdaptiveBudget(400),
             regularization=0.0,
         ),
         # The paper does not say how large its mini-batches are.

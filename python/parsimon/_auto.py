@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from . import kernels, schedules
-from ._checks import is_number
-
-if TYPE_CHECKING:
-    from ._base import Training
-    from .polk._common import POLK
+from ._stream import Samples
 
 Array = NDArray[np.float64]
-Schedule = tuple[str, list[float]]
 
 # Samples on which eigenvalues and leave-one-out errors are computed.
 _SUBSAMPLE = 500
@@ -38,32 +32,6 @@ _WIDTHS = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Everything that the core needs to know."""
-
-    kernel: kernels.Kernel
-    step: Schedule
-    budget: Schedule
-    regularization: float
-    epochs: int
-
-
-def choose(estimator: POLK, training: Training, loss: Any, *, streaming: bool) -> Recipe:
-    """Fill in what the user left open, from all samples there are or the first ones of a stream."""
-    data = _Data(estimator, training, loss, streaming)
-    regularization = data.regularization
-    rate = data.learning_rate(regularization)
-    single = estimator.dtype == "float32"
-    return Recipe(
-        kernel=kernels.SinglePrecision(data.kernel) if single else data.kernel,
-        step=_step(estimator, rate),
-        budget=_budget(estimator, rate, data),
-        regularization=regularization,
-        epochs=_epochs(estimator, len(training)),
-    )
-
-
-@dataclass(frozen=True)
 class _Ridge:
     """Kernel ridge regression on a part of the data."""
 
@@ -73,104 +41,137 @@ class _Ridge:
     error: float  # that error, over the variance of the targets
 
 
-class _Data:
-    """What the rules ask the data, each answer worked out only if it is needed."""
+class Choices:
+    """What the core needs to know: as it was given, or else as the data say, once it is asked for.
 
-    def __init__(self, estimator: POLK, training: Training, loss: Any, streaming: bool) -> None:
+    They are all samples there are, or when streaming the first ones of many. With an intercept, a
+    constant is added to the named kernel of a classifier.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        samples: Samples,
+        loss: Any,
+        *,
+        streaming: bool,
+        intercept: bool = True,
+    ) -> None:
         self._estimator = estimator
         self._streaming = streaming
         self._loss = loss
-        self._training = training
-        self._classes = training.n_classes
-        self._size = len(training)
-        self.batch = min(estimator.batch_size, self._size)
-        self.X, self._targets = _subsample(training, _SUBSAMPLE)
+        self._samples = samples
+        self._classes = samples.n_classes
+        self._intercept = intercept
+        self._size = len(samples)
+        self._batch = min(int(estimator.batch_size), self._size)
+        self._X, self._targets = _subsample(samples, _SUBSAMPLE)
 
     @cached_property
-    def candidates(self) -> list[kernels.Kernel]:
-        """Return the kernels to choose among; just one unless the width was left open."""
-        estimator = self._estimator
-        if isinstance(estimator.kernel, kernels.Kernel):
-            return [estimator.kernel]
-        named = [resolve_kernel(estimator.kernel, gamma) for gamma in self._gammas()]
-        if not self._classes or estimator._caps_points:
-            return named  # points are merged by the named kernel alone
-        return [self._with_intercept(kernel) for kernel in named]
+    def kernel(self) -> kernels.Kernel:
+        """The kernel, in the precision that was asked for."""
+        single = getattr(self._estimator, "dtype", "float64") == "float32"
+        return kernels.SinglePrecision(self._kernel) if single else self._kernel
+
+    @cached_property
+    def _kernel(self) -> kernels.Kernel:
+        return self._candidates[0] if len(self._candidates) == 1 else self._ridge.kernel
+
+    @cached_property
+    def _candidates(self) -> list[kernels.Kernel]:
+        """The kernels to choose among; just one unless the width was left open."""
+        given = self._estimator.kernel
+        if isinstance(given, kernels.Kernel):
+            return [given]
+        named = [kernels.from_name(given, gamma=gamma) for gamma in self._gammas()]
+        if self._classes and self._intercept:
+            return [self._with_intercept(kernel) for kernel in named]
+        return named
 
     def _gammas(self) -> list[float]:
         gamma = self._estimator.gamma
         if not isinstance(gamma, str):
             return [float(gamma)]
         if gamma == "median":
-            return [_median_gamma(self.X)]
-        scale = _scale_gamma(self._training)
-        if gamma == "auto" and len(self.X) >= _ENOUGH:
+            return [_median_gamma(self._X)]
+        scale = _scale_gamma(self._samples)
+        if gamma == "auto" and len(self._X) >= _ENOUGH:
             return [scale * width for width in _WIDTHS]
         return [scale]
 
     def _with_intercept(self, kernel: kernels.Kernel) -> kernels.Kernel:
         """Add a constant, without which the function must be pulled off zero point by point."""
-        largest = float(kernel.diag(self.X).max())
+        largest = float(kernel.diag(self._X).max())
         return kernel + (_INTERCEPT * largest if largest > 0 else 1.0) * kernels.Constant()
 
     @cached_property
-    def kernel(self) -> kernels.Kernel:
-        return self.candidates[0] if len(self.candidates) == 1 else self.ridge.kernel
-
-    @cached_property
-    def ridge(self) -> _Ridge:
+    def _ridge(self) -> _Ridge:
         # A classifier is never regularised more than by the C = 1 of support vector machines.
         low, high, count = (-3, 0, 7) if self._classes else (-7, 2, 19)
-        if not self._classes and (self._streaming or not self._estimator._refits()):
+        if not self._classes and (self._streaming or not self._estimator._refits):
             # Gradient steps do not come near the fit of a smaller ridge: a wide kernel that needs
             # one would never be learned.
             low, count = -1, 7
-        enough = len(self.X) >= _ENOUGH
+        enough = len(self._X) >= _ENOUGH
         alphas = np.logspace(low, high, count) if enough else np.array([_CAUTIOUS_RIDGE])
-        fits = [_ridge(kernel, self.X, self._targets, alphas) for kernel in self.candidates]
+        fits = [_fit_ridge(kernel, self._X, self._targets, alphas) for kernel in self._candidates]
         best = min(range(len(fits)), key=lambda i: fits[i].error)
+        if len(fits) == 1 or self._size <= _SUBSAMPLE:
+            return fits[best]
         # Where there is hardly any noise, the best width still shrinks as samples are added: look
         # again with more of them, at this width and the next narrower one.
-        noisy = fits[best].alpha > _NOISELESS * self.candidates[best].diag(self.X).max()
-        if noisy or self._size <= _SUBSAMPLE or len(fits) == 1:
+        if fits[best].alpha > _NOISELESS * self._candidates[best].diag(self._X).max():
             return fits[best]
-        X, targets = _subsample(self._training, _SECOND_LOOK)
-        narrower = self.candidates[max(best - 1, 0) : best + 1]
-        return min(
-            (_ridge(kernel, X, targets, alphas) for kernel in narrower), key=lambda fit: fit.error
-        )
+        X, targets = _subsample(self._samples, _SECOND_LOOK)
+        narrower = self._candidates[max(best - 1, 0) : best + 1]
+        fits = [_fit_ridge(kernel, X, targets, alphas) for kernel in narrower]
+        return min(fits, key=lambda fit: fit.error)
 
     @cached_property
-    def largest_self(self) -> float:
+    def _largest_self(self) -> float:
         # A kernel that is zero on all samples (the linear one on zeros) learns at any rate.
-        return float(self.kernel.diag(self.X).max()) or 1.0
+        return float(self._kernel.diag(self._X).max()) or 1.0
 
-    @property
+    @cached_property
     def regularization(self) -> float:
+        """The weight of the squared norm."""
         given = self._estimator.regularization
         if isinstance(given, str) and self._streaming:
             return _STREAM_REGULARIZATION
         if isinstance(given, str):
-            return float(self.ridge.alpha / (self._size * self._loss.regularizer_scale))
+            return float(self._ridge.alpha / (self._size * self._loss.regularizer_scale))
         return float(given)
 
-    def learning_rate(self, regularization: float) -> float:
+    @cached_property
+    def rate(self) -> float:
+        """The learning rate at the beginning."""
         given = self._estimator.learning_rate
         if not isinstance(given, str):
             return float(given)
-        stable = _stable(self.batch, self.largest_self, self.ridge.top) / self._heaviness
-        shrinkage = regularization * self._loss.regularizer_scale
+        stable = _stable(self._batch, self._largest_self, self._ridge.top) / self._heaviness
+        shrinkage = self.regularization * self._loss.regularizer_scale
         limit = 0.25 / shrinkage if shrinkage > 0 else np.inf
         return float(min(stable * self._boldness, limit))
 
     @property
+    def epochs(self) -> int:
+        """The passes over the data that fit makes."""
+        given = self._estimator.epochs
+        if not isinstance(given, str):
+            return int(given)
+        adapts = isinstance(getattr(self._estimator, "budget", None), schedules.AdaptiveBudget)
+        if self._estimator._refits and not adapts:
+            return 2  # enough to find the dictionary; the weights are then fitted exactly
+        return int(np.clip(np.ceil(20_000 / self._size), 20, 100))
+
+    @cached_property
     def _heaviness(self) -> float:
-        """Return how much a mini-batch may weigh, in units of one without sample weights."""
-        weight = self._training.sample_weight
+        """How much a mini-batch may weigh, in units of one without sample weights."""
+        weight = self._samples.weight
         if not weight.any():
             return 1.0
         with np.errstate(over="ignore"):
-            heaviness = float((weight.max() + (self.batch - 1) * weight.mean()) / self.batch)
+            heaviness = float((weight.max() + (self._batch - 1) * weight.mean()) / self._batch)
         if not 1e-100 < heaviness < 1e100:
             raise ValueError(
                 f"The sample weights, up to {weight.max():.3g}, are too large or too small to "
@@ -180,7 +181,7 @@ class _Data:
 
     @property
     def _boldness(self) -> float:
-        """Return twice the inverse curvature for classification, where gradients are bounded."""
+        """Twice the inverse curvature for classification, where gradients are bounded."""
         if not self._classes:
             return 1.0
         if not self._loss.gives_probabilities:
@@ -189,46 +190,26 @@ class _Data:
 
     @property
     def noise(self) -> float:
-        """Return the squared norm, for a step of size 1, that compression may take from it.
+        """The squared norm, for a step of size 1, that compression may take from it.
 
         A hundredth of what a mini-batch adds; for regression less where the targets are less noisy
         and less regularised, because there small weights matter.
         """
         weight = self._heaviness**2
         if self._classes:
-            return 0.01 * self.largest_self / self.batch * weight
-        return 0.02 * self.ridge.alpha * min(self.ridge.error, 1.0) / self.batch * weight
+            return 0.01 * self._largest_self / self._batch * weight
+        return 0.02 * self._ridge.alpha * min(self._ridge.error, 1.0) / self._batch * weight
 
 
-def resolve_kernel(kernel: Any, gamma: float) -> kernels.Kernel:
-    """Return the kernel, or the one of this name and width."""
-    if isinstance(kernel, kernels.Kernel):
-        return kernel
-    if isinstance(kernel, str):
-        return kernels.from_name(kernel, gamma=gamma)
-    raise ValueError(
-        f"kernel must be a parsimon.kernels.Kernel or a name such as 'rbf'; got {kernel!r}."
-    )
-
-
-def check_gamma(gamma: Any) -> None:
-    """Refuse what is neither a width nor the name of a rule for one."""
-    named = isinstance(gamma, str) and gamma in ("auto", "scale", "median")
-    if not named and not (is_number(gamma) and gamma > 0):
-        raise ValueError(
-            f"gamma must be a positive, finite number, 'auto', 'scale' or 'median'; got {gamma!r}."
-        )
-
-
-def choose_kernel(kernel: Any, gamma: Any, training: Training) -> kernels.Kernel:
+def choose_kernel(kernel: Any, gamma: Any, samples: Samples) -> kernels.Kernel:
     """Return a kernel for these samples, without looking at their targets."""
     if isinstance(kernel, kernels.Kernel):
         return kernel
     if gamma == "median":
-        gamma = _median_gamma(_subsample(training, _SUBSAMPLE)[0])
+        gamma = _median_gamma(_subsample(samples, _SUBSAMPLE)[0])
     elif isinstance(gamma, str):
-        gamma = _scale_gamma(training)
-    return resolve_kernel(kernel, float(gamma))
+        gamma = _scale_gamma(samples)
+    return kernels.from_name(kernel, gamma=float(gamma))
 
 
 def _stable(batch: int, largest_self: float, top: float) -> float:
@@ -236,41 +217,41 @@ def _stable(batch: int, largest_self: float, top: float) -> float:
     return batch / (largest_self + (batch - 1) * top)
 
 
-def stable_rate(kernel: kernels.Kernel, training: Training, batch: int) -> float:
+def stable_rate(kernel: kernels.Kernel, samples: Samples, batch: int) -> float:
     """Return the same for a kernel that is known, measured on a part of the data."""
-    X, _ = _subsample(training, _SUBSAMPLE)
+    X, _ = _subsample(samples, _SUBSAMPLE)
     gram = kernel(X)
     top = float(linalg.eigvalsh(gram)[-1]) / len(X)
-    return _stable(min(batch, len(training)), float(gram.diagonal().max()) or 1.0, top)
+    return _stable(min(batch, len(samples)), float(gram.diagonal().max()) or 1.0, top)
 
 
-def _subsample(training: Training, size: int) -> tuple[Array, Array]:
-    rows = np.arange(len(training))
-    if len(rows) > size:
+def _subsample(samples: Samples, size: int) -> tuple[Array, Array]:
+    X, targets = samples.X, samples.targets
+    if len(samples) > size:
         # Always the same ones: the choice must not depend on random_state.
-        rows = np.sort(np.random.RandomState(0).permutation(len(rows))[:size])
-    X = training.X[rows]
-    targets = training.targets[rows]
-    if training.n_classes:
-        targets = np.eye(training.n_classes)[targets[:, 0].astype(int)]
+        rows = np.sort(np.random.RandomState(0).permutation(len(samples))[:size])
+        X, targets = X[rows], targets[rows] if len(targets) else targets
+    if samples.n_classes:
+        targets = np.eye(samples.n_classes)[targets[:, 0].astype(int)]
     X = X.toarray() if sparse.issparse(X) else X
     return X.astype(np.float64, copy=False), targets
 
 
-def _scale_gamma(training: Training) -> float:
+def _scale_gamma(samples: Samples) -> float:
     """Return 1 / (n_features * variance), as scikit-learn does."""
-
-    def blocks() -> Iterator[Array]:
-        # The same ones for sparse samples, so that these give the same bits.
-        return (X.astype(np.float64, copy=False) for X, _, _ in training.blocks(1, None))
-
-    size = max(float(np.abs(X).max(initial=0.0)) for X in blocks())
+    features = samples.X.shape[1]
+    size = mean = variance = 0.0
+    # In blocks, through which sparse samples go just as well, and give the same bits.
+    for X, *_ in samples.blocks(1):
+        size = max(size, float(np.abs(X).max(initial=0.0)))
     if size == 0:
         return 1.0
-    count = len(training) * training.X.shape[1]
-    mean = sum(float((X / size).sum()) for X in blocks()) / count
-    variance = sum(float(((X / size - mean) ** 2).sum()) for X in blocks()) / count
-    return _inverse_square(training.X.shape[1] * variance, size)
+    for X, *_ in samples.blocks(1):
+        mean += float((X.astype(np.float64, copy=False) / size).sum())
+    mean /= len(samples) * features
+    for X, *_ in samples.blocks(1):
+        variance += float(((X.astype(np.float64, copy=False) / size - mean) ** 2).sum())
+    return _inverse_square(features * (variance / (len(samples) * features)), size)
 
 
 def _median_gamma(X: Array) -> float:
@@ -297,7 +278,7 @@ def _inverse_square(square: float, size: float) -> float:
     return gamma
 
 
-def _ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) -> _Ridge:
+def _fit_ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) -> _Ridge:
     gram = kernel(X)
     largest = float(np.abs(gram).max()) or 1.0
     # Beyond these, the squares of weights and kernel values are not numbers any more.
@@ -327,34 +308,3 @@ def _ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) -> _
         alpha=float(alphas[best] * largest),
         error=float(errors[best]),
     )
-
-
-def _step(estimator: POLK, rate: float) -> Schedule:
-    law = schedules.resolve(estimator.schedule)
-    return ("constant", [rate]) if law is None else ("power_law", [rate, law.power, law.delay])
-
-
-def _budget(estimator: POLK, rate: float, data: _Data) -> Schedule:
-    if estimator._caps_points:
-        return ("fixed", [0.0])
-    if estimator.budget is not None:
-        return ("fixed", [float(estimator.budget)])
-    if not isinstance(estimator.parsimony, str):
-        parsimony = float(estimator.parsimony)
-    elif estimator.max_model_order is None and schedules.resolve(estimator.schedule) is not None:
-        # From the budget of a constant rate downwards: eta^2 itself swallows steps above 1 whole.
-        return ("step_squared", [float(np.sqrt(data.noise) / rate)])
-    else:
-        parsimony = float(np.sqrt(data.noise / rate))
-    if estimator.max_model_order is not None:
-        start = max(parsimony * np.sqrt(rate), 1e-6)
-        return ("hold_model_order", [float(estimator.max_model_order), start])
-    return ("parsimony", [parsimony])
-
-
-def _epochs(estimator: POLK, size: int) -> int:
-    if not isinstance(estimator.epochs, str):
-        return int(estimator.epochs)
-    if estimator._refits() and estimator.max_model_order is None:
-        return 2  # enough to find the dictionary; the weights are then fitted exactly
-    return int(np.clip(np.ceil(20_000 / size), 20, 100))

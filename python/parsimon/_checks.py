@@ -1,10 +1,22 @@
-"""Checks of arguments that several modules share."""
+"""Checks of arguments: each takes a name and a value, and refuses the value with a sentence."""
 
 from __future__ import annotations
 
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+# What it returns, if anything, is not for those who only check.
+Check = Callable[[str, Any], object]
+
+_LARGEST = np.iinfo(np.int64).max
+_PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 def is_number(value: Any) -> bool:
@@ -12,31 +24,59 @@ def is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
     try:
-        return bool(np.isfinite(float(value)))
+        return math.isfinite(float(value))
     except OverflowError:  # an integer beyond all doubles
         return False
 
 
-def check_number(name: str, value: Any, *, positive: bool, auto: bool = False) -> None:
-    """Refuse what is not a finite number, positive or at least not negative, or "auto"."""
-    if auto and isinstance(value, str) and value == "auto":
-        return
-    if is_number(value) and (value > 0 or (value == 0 and not positive)):
-        return
+def is_integer(value: Any) -> bool:
+    """Tell whether this is an integer."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def number(
+    *, positive: bool = False, auto: bool = False, optional: bool = False, most: float = math.inf
+) -> Check:
+    """Return a check for finite numbers that are not negative, and maybe for "auto" or None."""
     wanted = "a positive, finite number" if positive else "a finite number, not negative"
-    choice = ", or 'auto'" if auto else ""
-    raise ValueError(f"{name} must be {wanted}{choice}; got {value!r}.")
+    wanted += ", or 'auto'" if auto else ""
+    also = "auto" if auto else None
+
+    def check(name: str, value: Any) -> None:
+        if (optional and value is None) or (isinstance(value, str) and value == also):
+            return
+        if not is_number(value) or value < 0 or (positive and value == 0):
+            raise ValueError(f"{name} must be {wanted}; got {value!r}.")
+        if value > most:
+            raise ValueError(f"{name} must be at most {most:g}; got {value!r}.")
+
+    return check
 
 
-def check_count(name: str, value: Any, *, auto: bool = False) -> None:
-    """Refuse what is not an integer of at least 1, or "auto"."""
-    if auto and isinstance(value, str) and value == "auto":
-        return
-    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if integer and 1 <= value <= np.iinfo(np.int64).max:
-        return
-    choice = ", or 'auto'" if auto else ""
-    raise ValueError(f"{name} must be an integer of at least 1{choice}; got {value!r}.")
+def count(*, auto: bool = False, optional: bool = False) -> Check:
+    """Return a check for integers of at least 1, and maybe for "auto" or None."""
+    wanted = "an integer of at least 1" + (", or 'auto'" if auto else "")
+    also = "auto" if auto else None
+
+    def check(name: str, value: Any) -> None:
+        if (optional and value is None) or (isinstance(value, str) and value == also):
+            return
+        if not is_integer(value) or not 1 <= value <= _LARGEST:
+            raise ValueError(f"{name} must be {wanted}; got {value!r}.")
+
+    return check
+
+
+def choice(*words: str, optional: bool = False) -> Check:
+    """Return a check for one of these words, and maybe for None."""
+
+    def check(name: str, value: Any) -> None:
+        if optional and value is None:
+            return
+        if not isinstance(value, str) or value not in words:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}; got {value!r}.")
+
+    return check
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -45,13 +85,12 @@ def check_flag(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be True or False; got {value!r}.")
 
 
-def check_verbose(value: Any) -> None:
-    """Refuse a verbosity that is not a number."""
-    if not isinstance(value, (int, np.integer, np.bool_)):
-        raise ValueError(f"verbose must be an integer; got {value!r}.")
+check_count = count()
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Refuse what is not one of these words."""
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, and name the line outside of this package from which it was called."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core, kernels
-from .schedules import PowerLaw
+from .schedules import AdaptiveBudget, PowerLaw
 
 if TYPE_CHECKING:
     from ._model import ModelEstimator
@@ -78,56 +79,61 @@ _BROKEN = (KeyError, TypeError, IndexError, AttributeError, OverflowError, Recur
 
 
 def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any:
-    from . import bsgd, colk, polk, slkl, spppot
-
-    known: dict[str, Any] = {
-        cls.__name__: cls
-        for cls in (
-            polk.POLKClassifier,
-            polk.POLKRegressor,
-            bsgd.BSGDClassifier,
-            bsgd.BSGDRegressor,
-            colk.COLKClassifier,
-            colk.COLKRegressor,
-            colk.PolicyEvaluator,
-            slkl.SLKLClassifier,
-            slkl.SLKLRegressor,
-            spppot.SPPPOTClassifier,
-            *spppot.ALGORITHMS.values(),
-        )
-    }
     kernel = _kernel(entries["kernel"], kernel)
     if _ESTIMATOR in entries:
         name = entries[_ESTIMATOR]
-        if name not in known:
+        cls = _known_estimators().get(name)
+        if cls is None:
             raise ValueError(
                 f"The file holds a {name!r}, which this version of parsimon does not know; it "
-                f"knows {', '.join(known)}."
+                f"knows {', '.join(_known_estimators())}."
             )
-        # The core checks its own entries; what follows may rely on them.
-        model = known[name]()._read_model(entries, kernel)
-        estimator = known[name](**_from_json(entries[_PARAMETERS], kernel))
+        if entries["algorithm"] not in cls._algorithms:
+            raise ValueError(
+                f"A {name} cannot hold a model of the algorithm {entries['algorithm']!r}."
+            )
+        estimator = cls(**_renamed(name, _from_json(entries[_PARAMETERS], kernel)))
         fitted = _from_json(entries[_FITTED], kernel)
     else:
-        families: dict[str, Any] = {
-            "polk": polk,
-            "colk": colk,
-            "policy_evaluation": colk,
-            "slkl": slkl,
-            **dict.fromkeys(spppot.ALGORITHMS, spppot),
-        }
-        algorithm = entries["algorithm"]
-        if algorithm not in families:
-            raise ValueError(
-                f"The file holds a model of the algorithm {algorithm!r}, for which there is no "
-                f"estimator that a file can tell; there is for {', '.join(families)}."
-            )
-        estimator, fitted = families[algorithm].from_core_entries(entries, kernel)
-        model = estimator._read_model(entries, kernel)
+        from ._core_files import from_core_entries
+
+        estimator, fitted = from_core_entries(entries, kernel)
+    # The core checks its own entries; what follows may rely on them.
+    model = estimator._read_model(entries, kernel)
     estimator._check_parameters()
-    estimator._check_fitted(fitted, entries)
+    estimator._check_stored(fitted, entries)
     estimator._adopt(model, {**fitted, "_kernel_": kernel})
     return estimator
+
+
+def _known_estimators() -> dict[str, Any]:
+    import parsimon
+
+    public = {name: getattr(parsimon, name) for name in parsimon.__all__}
+    return {name: cls for name, cls in public.items() if getattr(cls, "_algorithms", ())}
+
+
+def _adaptive(target: Any, parsimony: Any = "auto") -> dict[str, Any]:
+    if target is None:
+        return {}
+    initial = None if isinstance(parsimony, str) else parsimony
+    return {"budget": AdaptiveBudget(target, initial), "parsimony": "auto"}
+
+
+# Parameters of earlier versions: the estimators that had them, their names, what they are now.
+_RENAMED: list[tuple[str, str, Callable[[Any, dict[str, Any]], dict[str, Any]]]] = [
+    ("BSGD", "budget", lambda value, _: {"max_points": value}),
+    ("", "max_model_order", lambda value, _: _adaptive(value)),
+    ("", "target_model_order", lambda value, others: _adaptive(value, others["parsimony"])),
+]
+
+
+def _renamed(estimator: str, values: dict[str, Any]) -> dict[str, Any]:
+    for family, name, now in _RENAMED:
+        if estimator.startswith(family) and name in values:
+            value = values.pop(name)
+            values |= now(value, values)
+    return values
 
 
 def _kernel(description: str, given: kernels.Kernel | None) -> kernels.Kernel:
@@ -152,6 +158,8 @@ def _encode(name: str, value: Any) -> Any:
         return {"kernel": value.core.describe()}
     if isinstance(value, PowerLaw):
         return {"power_law": [value.power, value.delay]}
+    if isinstance(value, AdaptiveBudget):
+        return {"adaptive_budget": [value.target, value.initial, value.printed]}
     if isinstance(value, np.ndarray):
         kind = value.dtype.str if value.dtype.kind in "biuf" else "text"
         if kind == "text" and not all(isinstance(item, str) for item in value.ravel()):
@@ -191,6 +199,8 @@ def _decode(value: Any, kernel: kernels.Kernel) -> Any:
         return kernel
     if "power_law" in value:
         return PowerLaw(*value["power_law"])
+    if "adaptive_budget" in value:
+        return AdaptiveBudget(*value["adaptive_budget"])
     if "sequence" in value:
         return tuple(_decode(item, kernel) for item in value["sequence"])
     dtype = {"text": object if value["object"] else np.str_}.get(value["type"], value["type"])

@@ -1,15 +1,13 @@
-"""What all estimators share: validation, fitted state, evaluation, persistence."""
+"""What all estimators share: hyper-parameters, samples, fitted state, evaluation, files."""
 
 from __future__ import annotations
 
 import math
 import os
-from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
-from operator import attrgetter, is_
-from typing import Any
+from operator import is_
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +16,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _io
+from ._checks import Check
+from ._parameters import WORDS, check_together
+from ._stream import block_rows
 from ._threads import threads_of
 from .expansion import KernelExpansion
 from .kernels import Kernel
@@ -34,19 +35,14 @@ _CORES: dict[str, Any] = {
     "slkl": _core.Slkl,
 }
 
-# Samples that are made dense or shuffled at a time, and numbers in them: bounds the memory, and
-# paces the progress bar.
-BLOCK = 4096
-_BLOCK_NUMBERS = 1 << 22
-
-
-def block_rows(X: Any) -> int:
-    """Return how many of these samples to take at a time."""
-    return max(1, min(_BLOCK_NUMBERS // int(X.shape[1]), BLOCK))
-
-
-# The core takes samples of both as they are, mini-batch by mini-batch.
-FLOATS = (np.float64, np.float32)
+TRACE_COLUMNS: dict[str, Any] = {
+    "samples": np.int64,
+    "model_order": np.int64,
+    "active": np.int64,
+    "loss": np.float64,
+    "compression_error": np.float64,
+    "budget": np.float64,
+}
 
 
 def is_finite(values: NDArray[Any]) -> bool:
@@ -55,46 +51,64 @@ def is_finite(values: NDArray[Any]) -> bool:
         return math.isfinite(values.sum())
 
 
-@cache
-def _parameters(cls: type[ModelEstimator]) -> Callable[[ModelEstimator], Any]:
-    return attrgetter(*cls._get_param_names())
+def named_columns(trace: Array, types: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return the columns of a trace by their names."""
+    return {
+        name: column.astype(dtype)
+        for (name, dtype), column in zip(types.items(), trace.T, strict=True)
+    }
 
 
-class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
-    """An estimator whose state is a model of the core."""
+class ModelEstimator(BaseEstimator):
+    """An estimator whose state is a model of the core, which a file can hold."""
 
     kernel: Kernel | str
-    n_jobs: int | None = None
+    n_jobs: int | None
 
-    @abstractmethod
+    # What the hyper-parameters may be.
+    _words: ClassVar[Mapping[str, Check]] = WORDS
+    # Names of the core's algorithms whose models this estimator can have.
+    _algorithms: ClassVar[tuple[str, ...]] = ()
+    # Rules by which points of its models may go where there are too many.
+    _rules: ClassVar[tuple[str, ...]] = ("none", "project")
+    # What samples may be: the core takes some precisions as they are, mini-batch by mini-batch.
+    _floats: ClassVar[tuple[type, ...]] = (np.float64, np.float32)
+    _takes_sparse: ClassVar[bool] = True
+
+    # -- hyper-parameters ------------------------------------------------------------------------
+
     def _check_parameters(self) -> None:
         """Refuse hyper-parameters that make no sense, before any data are looked at."""
+        given = self.get_params(deep=False)
+        for name, value in given.items():
+            self._words[name](name, value)
+        check_together(given)
+        self._check_together()
+        self._checked = given
 
-    def _adopt(self, model: Any, fitted: dict[str, Any]) -> None:
-        # In one go: neither another thread nor Ctrl-C finds parts of two models.
-        self.__dict__.update(fitted, _model=model)
+    def _check_together(self) -> None:
+        """Refuse hyper-parameters that do not go together, each of which is fine."""
 
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        """Put every attribute back if the block fails; an interrupt keeps what was learned."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException as error:
-            learned = self.__dict__.get("_model") is not before.get("_model")
-            if isinstance(error, Exception) or not learned:
-                # Another thread may be reading: what was there before is never missing.
-                self.__dict__.update(before)
-                for name in set(self.__dict__) - set(before):
-                    del self.__dict__[name]
-            raise
+    def _check_parameters_if_changed(self) -> None:
+        if not self._are_checked():
+            self._check_parameters()
 
-    # -- input -----------------------------------------------------------------------------------
+    def _are_checked(self) -> bool:
+        checked = self.__dict__.get("_checked", {})
+        # The very same objects: 2 and 2.0 are equal, but only one of them is a number of epochs.
+        same = map(is_, map(self.__dict__.get, checked), checked.values())
+        return bool(checked) and all(same)
+
+    # -- samples ---------------------------------------------------------------------------------
 
     def _validate_samples(self, X: ArrayLike, *, reset: bool = False) -> Any:
         if not reset and self._takes_as_it_is(X):
             return X
-        return validate_data(self, X, accept_sparse="csr", dtype=FLOATS, order="C", reset=reset)
+        return self._validate(X, reset=reset)
+
+    def _validate(self, *arrays: Any, reset: bool, **options: Any) -> Any:
+        kinds = {"accept_sparse": "csr" if self._takes_sparse else False, "dtype": self._floats}
+        return validate_data(self, *arrays, order="C", reset=reset, **kinds, **options)
 
     def _takes_as_it_is(self, X: Any) -> bool:
         """Tell whether these are samples in which validation would find nothing to do.
@@ -103,7 +117,7 @@ class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
         """
         return (
             type(X) is np.ndarray
-            and X.dtype.type in FLOATS
+            and X.dtype.type in self._floats
             and X.ndim == 2
             and X.shape[0] > 0
             and X.shape[1] == self.__dict__.get("n_features_in_")
@@ -112,21 +126,50 @@ class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
             and is_finite(X)
         )
 
-    def _check_parameters_if_changed(self) -> None:
-        given = _parameters(type(self))(self)
-        checked = self.__dict__.get("_checked", ())
-        # The very same objects: 2 and 2.0 are equal, but only one of them is a number of epochs.
-        if len(checked) != len(given) or not all(map(is_, checked, given)):
-            self._check_parameters()
-            self._checked = given
+    def _is_familiar(self, X: Any, y: Any) -> bool:
+        """Tell whether this is a block of a stream like many before."""
+        return (
+            "_model" in self.__dict__
+            and type(y) is np.ndarray
+            and y.ndim == 1
+            and self._takes_as_it_is(X)
+            and len(y) == len(X)
+            and self._are_checked()
+        )
 
     # -- fitted state ----------------------------------------------------------------------------
+
+    def _adopt(self, model: Any, fitted: dict[str, Any]) -> None:
+        # In one go: neither another thread nor Ctrl-C finds parts of two models.
+        self.__dict__.update(fitted, _model=model)
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Iterator[None]:
+        """Put every attribute back if the block fails before it has adopted a model."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            if self.__dict__.get("_model") is before.get("_model"):
+                # Another thread may be reading: what was there before is never missing.
+                self.__dict__.update(before)
+                for name in set(self.__dict__) - set(before):
+                    del self.__dict__[name]
+            raise
+
+    def _finish_fit(self, model: Any, samples: Any) -> None:
+        """Do what fit does once all epochs are over."""
+
+    def _kept_points(self, model: Any) -> int:  # noqa: ARG002
+        """Return how many points of a model are never removed."""
+        return 0
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
 
     def _fitted_model(self) -> Any:
-        check_is_fitted(self)
+        if "_model" not in self.__dict__:
+            check_is_fitted(self)
         return self._model
 
     def _state(self, name: str) -> Any:
@@ -156,6 +199,20 @@ class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
         # Points and weights in one access: another thread may be training.
         core = self._state("expansion_").expansion
         return KernelExpansion(self._kernel_, core.dictionary, core.weights * self._output_scale())
+
+    @property
+    def t_(self) -> int:
+        """Samples seen, those of earlier epochs included."""
+        return int(self._state("t_").samples)
+
+    @property
+    def trace_(self) -> dict[str, NDArray[Any]]:
+        """What each mini-batch did, in arrays of equal length."""
+        return self._trace(self._state("trace_"))
+
+    @staticmethod
+    def _trace(model: Any) -> dict[str, NDArray[Any]]:
+        return named_columns(model.trace, TRACE_COLUMNS)
 
     def _output_scale(self) -> Any:
         return 1.0
@@ -191,10 +248,18 @@ class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
         self._check_parameters()
         _core.write_archive(os.fspath(path), _io.to_entries(self))
 
-    def _check_fitted(self, fitted: dict[str, Any], entries: dict[str, Any]) -> None:
-        """Refuse fitted attributes from a file that do not belong to the core's entries there."""
+    def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:  # noqa: ARG002
+        """Return what the estimator keeps beside the core's model, with what makes it valid."""
+        return {}
+
+    def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:
+        """Name the core's entries that a model of this estimator cannot have."""
+        return [] if entries.get("maintenance", "none") in self._rules else ["maintenance"]
+
+    def _check_stored(self, fitted: dict[str, Any], entries: dict[str, Any]) -> None:
+        """Refuse attributes from a file that do not belong to the core's entries there."""
         features = entries["features"]
-        expected = self._fitted_attributes(entries["outputs"]) | {
+        expected = self._stored(entries["outputs"]) | {
             "n_features_in_": lambda value: type(value) is int and value == features,
         }
         if "feature_names_in_" in fitted:
@@ -208,13 +273,9 @@ class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
                 f"cannot be that of such a model."
             )
 
-    def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:  # noqa: ARG002
-        """Name the core's entries that a model of this estimator cannot have."""
-        return []
-
-    @abstractmethod
-    def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
-        """Return what fit sets beside the core's model, each with what makes it valid."""
+    def _read_model(self, entries: dict[str, Any], kernel: Kernel) -> Any:
+        """Return the core model that these entries hold."""
+        return _CORES[entries["algorithm"]].from_entries(entries, kernel.core)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -229,19 +290,7 @@ class ModelEstimator(BaseEstimator, metaclass=ABCMeta):
             entries = _core.archive_from_bytes(state["_model"])
             self._model = self._read_model(entries, self._kernel_)
 
-    # Names of the core's algorithms whose models this estimator can have.
-    _algorithms: tuple[str, ...] = ()
-
-    def _read_model(self, entries: dict[str, Any], kernel: Kernel) -> Any:
-        """Return the core model that these entries hold."""
-        algorithm = entries["algorithm"]
-        if algorithm not in self._algorithms:
-            raise ValueError(
-                f"A {type(self).__name__} cannot hold a model of the algorithm {algorithm!r}."
-            )
-        return _CORES[algorithm].from_entries(entries, kernel.core)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self._takes_sparse
         return tags

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from types import TracebackType
 from typing import Any
+
+from ._checks import warn
 
 _hint_given = False
 
@@ -89,9 +90,7 @@ def _give_hint() -> None:
     global _hint_given  # noqa: PLW0603 - once a process is enough
     if not _hint_given:
         _hint_given = True
-        warnings.warn(
+        warn(
             "Progress bars need tqdm, which is not installed; work goes on without them. "
-            "To see them: pip install 'parsimon[progress]'.",
-            UserWarning,
-            stacklevel=3,
+            "To see them: pip install 'parsimon[progress]'."
         )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import numpy as np
-
 from . import _core
+from ._checks import is_integer
 
 
 def set_num_threads(threads: int) -> None:
@@ -31,7 +30,7 @@ def set_num_threads(threads: int) -> None:
     2
     >>> parsimon.set_num_threads(before)
     """
-    if not _is_integer(threads):
+    if not is_integer(threads):
         raise ValueError(f"threads must be an integer of at least 1; got {threads!r}.")
     _core.set_num_threads(int(threads))
 
@@ -47,33 +46,31 @@ def get_num_threads() -> int:
     return _core.get_num_threads()
 
 
-def check_n_jobs(n_jobs: Any) -> None:
+def check_n_jobs(name: str, value: Any) -> None:
     """Refuse what is neither a number of threads, nor -1 for all processors, nor None."""
-    if n_jobs is None or (_is_integer(n_jobs) and (n_jobs == -1 or n_jobs >= 1)):
+    if value is None or (is_integer(value) and (value == -1 or value >= 1)):
         return
     raise ValueError(
-        f"n_jobs must be an integer of at least 1, -1 for all processors, or None for "
-        f"parsimon.get_num_threads(); got {n_jobs!r}."
+        f"{name} must be an integer of at least 1, -1 for all processors, or None for "
+        f"parsimon.get_num_threads(); got {value!r}."
     )
 
 
-@contextmanager
-def threads_of(n_jobs: int | None) -> Iterator[None]:
+def threads_of(n_jobs: int | None) -> AbstractContextManager[None]:
     """Have the core use so many threads for what this thread asks of it."""
-    if n_jobs is None:
-        yield
-        return
-    check_n_jobs(n_jobs)
+    return _AS_EVER if n_jobs is None else _limited(n_jobs)
+
+
+_AS_EVER = nullcontext()
+_MOST_THREADS = 256
+
+
+@contextmanager
+def _limited(n_jobs: int) -> Iterator[None]:
+    check_n_jobs("n_jobs", n_jobs)
     threads = _core.available_processors() if n_jobs == -1 else int(n_jobs)
     before = _core.limit_threads_here(min(threads, _MOST_THREADS))
     try:
         yield
     finally:
         _core.limit_threads_here(before)
-
-
-_MOST_THREADS = 256
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""How the learning rate changes along a stream."""
+"""How the learning rate and the compression budget change along a stream."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ._checks import check_count, check_flag, number
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,41 @@ class PowerLaw:
             raise ValueError(f"power must be above 0 and at most 1; got {self.power}.")
         if not (np.isfinite(self.delay) and self.delay > 0):
             raise ValueError(f"delay must be positive and finite; got {self.delay}.")
+
+
+@dataclass(frozen=True)
+class AdaptiveBudget:
+    """A compression budget ``alpha * learning_rate`` whose alpha follows the model order.
+
+    Too many points make alpha larger, too few make it smaller. A number of points that must not be
+    exceeded is ``max_points``.
+
+    Parameters
+    ----------
+    target : int
+        The number of points to hold.
+    initial : float, optional
+        alpha at first, positive. By default what ``parsimony="auto"`` would begin with.
+    printed : bool, default=False
+        Whether alpha changes as the SPPPOT paper prints it, by a thousandth for each point too many
+        or too few. By default the change is relative to the target, and damped.
+
+    Examples
+    --------
+    >>> from parsimon import SPPPOTIntensity
+    >>> from parsimon.schedules import AdaptiveBudget
+    >>> model = SPPPOTIntensity(budget=AdaptiveBudget(target=105))
+    """
+
+    target: int
+    initial: float | None = None
+    printed: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no budget can follow."""
+        check_count("target", self.target)
+        number(positive=True, optional=True)("initial", self.initial)
+        check_flag("printed", self.printed)
 
 
 NAMED = {"constant": None, "inverse": PowerLaw(1.0), "sqrt": PowerLaw(0.5)}

@@ -3,26 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import KW_ONLY
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array
 
-from parsimon import _auto, _core, schedules
-from parsimon._base import Array, StreamEstimator, Training
-from parsimon._checks import check_count, check_flag, check_number, check_verbose
+from parsimon import _auto, _core, _stream
+from parsimon._checks import Check, count, number
+from parsimon._model import Array, ModelEstimator
+from parsimon._parameters import WORDS, estimator
+from parsimon._settings import core_budget, core_step
+from parsimon._stream import Samples
 from parsimon.kernels import Kernel
+from parsimon.schedules import AdaptiveBudget, PowerLaw
 
-from ._risk import full_trace
+from ._risk import RISK_ENTRIES, risk_trace
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 BlockFunction = Callable[..., Any]
 # What the core calls its functions; the first three are needed.
 _FUNCTIONS = ("inner", "inner_derivative", "outer_gradient", "direct_gradient", "outer")
 _NEEDED = 3
 
+_ENTRIES = """
+weights_ : ndarray of shape (model_order_, n_outputs)
+    Their weights.
+X : array-like of shape (n_samples, n_features)
+    The samples.
+y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
+    Whatever the functions need to know of the samples.
+values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+    The values of f.
+"""
 
-class CompositionalLearner(StreamEstimator):
+
+def _function(*, optional: bool) -> Check:
+    wanted = "a function of blocks" + (" or None" if optional else "")
+
+    def check(name: str, value: Any) -> None:
+        if not (callable(value) or (optional and value is None)):
+            raise ValueError(f"{name} must be {wanted}; got {value!r}.")
+
+    return check
+
+
+@estimator(RISK_ENTRIES, _ENTRIES)
+class CompositionalLearner(ModelEstimator):
     """A function f that minimises E[l(f(theta), E[h(f(xi))])] + lambda / 2 ||f||^2 (COLK).
 
     The inner expectation g = E[h] is tracked along the stream: the second half of each mini-batch
@@ -50,27 +80,26 @@ class CompositionalLearner(StreamEstimator):
         Number of inner expectations.
     n_outputs : int, default=1
         Number of outputs of f.
+    {kernel, gamma}
     learning_rate : float, default=0.1
         alpha, the step of f.
     tracking_rate : float, default=0.1
         beta, the weight of the latest mini-batch in g; at most 1.
-    budget : float, default=0.0
-        The compression budget; 0 keeps every point.
     parsimony : float, optional
-        C in the budget C * alpha**2 instead.
-    schedule, tracking_schedule : {"constant"} or parsimon.schedules.PowerLaw, default="constant"
-        How the two rates change along the stream.
+        C in the budget C * alpha**2. Without it and without a budget, every point is kept.
+    {budget, schedule}
+    tracking_schedule : {"constant"} or parsimon.schedules.PowerLaw, default="constant"
+        How the tracking rate changes along the stream.
     regularization : float, default=0.0
         lambda.
-    kernel, gamma, batch_size, shuffle, average, random_state, verbose
-        As in :class:`POLKRegressor`; gamma is "scale" by default.
+    {batch_size}
     epochs : int, default=1
         Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
+    {shuffle, average, n_jobs, random_state, verbose}
 
     Attributes
     ----------
-    dictionary_, weights_, model_order_, expansion_, n_features_in_, t_, trace_
-        As of :class:`COLKRegressor`.
+    {dictionary_, weights_, model_order_, expansion_, n_features_in_, t_, trace_}
     tracked_ : ndarray of shape (n_inner,)
         g.
 
@@ -91,106 +120,77 @@ class CompositionalLearner(StreamEstimator):
     True
     """
 
-    def __init__(
-        self,
-        inner: BlockFunction | None = None,
-        inner_derivative: BlockFunction | None = None,
-        outer_gradient: BlockFunction | None = None,
-        *,
-        direct_gradient: BlockFunction | None = None,
-        outer: BlockFunction | None = None,
-        n_inner: int = 1,
-        n_outputs: int = 1,
-        kernel: Kernel | str = "rbf",
-        gamma: float | str = "scale",
-        learning_rate: float = 0.1,
-        tracking_rate: float = 0.1,
-        budget: float = 0.0,
-        parsimony: float | None = None,
-        schedule: schedules.PowerLaw | str = "constant",
-        tracking_schedule: schedules.PowerLaw | str = "constant",
-        regularization: float = 0.0,
-        batch_size: int = 32,
-        epochs: int = 1,
-        shuffle: bool = True,
-        average: bool = True,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.inner = inner
-        self.inner_derivative = inner_derivative
-        self.outer_gradient = outer_gradient
-        self.direct_gradient = direct_gradient
-        self.outer = outer
-        self.n_inner = n_inner
-        self.n_outputs = n_outputs
-        self.kernel = kernel
-        self.gamma = gamma
-        self.learning_rate = learning_rate
-        self.tracking_rate = tracking_rate
-        self.budget = budget
-        self.parsimony = parsimony
-        self.schedule = schedule
-        self.tracking_schedule = tracking_schedule
-        self.regularization = regularization
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.shuffle = shuffle
-        self.average = average
-        self.random_state = random_state
-        self.verbose = verbose
+    inner: BlockFunction | None = None
+    inner_derivative: BlockFunction | None = None
+    outer_gradient: BlockFunction | None = None
+    _: KW_ONLY
+    direct_gradient: BlockFunction | None = None
+    outer: BlockFunction | None = None
+    n_inner: int = 1
+    n_outputs: int = 1
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "scale"
+    learning_rate: float = 0.1
+    tracking_rate: float = 0.1
+    parsimony: float | None = None
+    budget: float | AdaptiveBudget | None = None
+    schedule: PowerLaw | str = "constant"
+    tracking_schedule: PowerLaw | str = "constant"
+    regularization: float = 0.0
+    batch_size: int = 32
+    epochs: int = 1
+    shuffle: bool = True
+    average: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> CompositionalLearner:
+    _words = {
+        **WORDS,
+        **{name: _function(optional=False) for name in _FUNCTIONS[:_NEEDED]},
+        **{name: _function(optional=True) for name in _FUNCTIONS[_NEEDED:]},
+        "n_inner": count(),
+        "n_outputs": count(),
+        "learning_rate": number(positive=True),
+        "tracking_rate": number(positive=True, most=1),
+        "parsimony": number(optional=True),
+        "regularization": number(),
+        "epochs": count(),
+    }
+    _floats = (np.float64,)
+    _takes_sparse = False
+    _trace = staticmethod(risk_trace)
+
+    def _check_together(self) -> None:
+        if self.batch_size < 2:
+            raise ValueError("batch_size must be at least 2: half of a mini-batch is xi; got 1.")
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from all samples, forgetting what was learned before.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
-            Whatever the functions need to know of the samples.
-
-        Returns
-        -------
-        self : CompositionalLearner
-            The fitted estimator.
+        {X, y -> self}
         """
         with self._unchanged_on_error():
             self._check_parameters()
-            return self._fit(self._samples(X, y, reset=True), {})
+            _stream.fit(self, self._samples(X, y, reset=True), {})
+        return self
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> CompositionalLearner:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Learn from one block of a stream, in the order given.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
-            Whatever the functions need to know of the samples.
+        If learning ends half way, its finished mini-batches stay.
 
-        Returns
-        -------
-        self : CompositionalLearner
-            The estimator.
+        {X, y -> self}
         """
         with self._unchanged_on_error():
-            self._check_parameters()
-            first = not hasattr(self, "_model")
-            return self._partial_fit(self._samples(X, y, reset=first), {})
+            self._check_parameters_if_changed()
+            _stream.partial_fit(self, self._samples(X, y, reset=not hasattr(self, "_model")), {})
+        return self
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the values of f.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            The values.
+        {X -> values}
         """
         values = self._evaluate(X)
         return values[:, 0] if values.shape[1] == 1 else values
@@ -200,11 +200,6 @@ class CompositionalLearner(StreamEstimator):
         """The tracked inner expectations."""
         return np.asarray(self._state("tracked_").tracked)
 
-    @property
-    def trace_(self) -> dict[str, Any]:
-        """What each mini-batch did, in arrays of equal length."""
-        return full_trace(self._state("trace_"))
-
     def save(self, path: Any) -> None:
         """Refuse: a model file cannot hold functions. Use pickle."""
         raise NotImplementedError(
@@ -212,76 +207,33 @@ class CompositionalLearner(StreamEstimator):
             f"not written; use pickle, or save its expansion_."
         )
 
-    def _check_parameters(self) -> None:
-        for name in _FUNCTIONS[:_NEEDED]:
-            if not callable(getattr(self, name)):
-                raise ValueError(
-                    f"{name} must be a function of blocks; got {getattr(self, name)!r}."
-                )
-        for name in _FUNCTIONS[_NEEDED:]:
-            if not (getattr(self, name) is None or callable(getattr(self, name))):
-                raise ValueError(f"{name} must be a function of blocks or None.")
-        for name in ("n_inner", "n_outputs", "batch_size", "epochs"):
-            check_count(name, getattr(self, name))
-        if self.batch_size < 2:
-            raise ValueError("batch_size must be at least 2: half of a mini-batch is xi; got 1.")
-        for name in ("learning_rate", "tracking_rate"):
-            check_number(name, getattr(self, name), positive=True)
-        if self.tracking_rate > 1:
-            raise ValueError(f"tracking_rate must be at most 1; got {self.tracking_rate!r}.")
-        check_number("budget", self.budget, positive=False)
-        if self.parsimony is not None:
-            check_number("parsimony", self.parsimony, positive=False)
-        check_number("regularization", self.regularization, positive=False)
-        check_flag("shuffle", self.shuffle)
-        check_flag("average", self.average)
-        check_verbose(self.verbose)
-        schedules.resolve(self.schedule)
-        schedules.resolve(self.tracking_schedule)
-        _auto.resolve_kernel(self.kernel, 1.0)
-        _auto.check_gamma(self.gamma)
-
-    def _samples(self, X: ArrayLike, y: ArrayLike | None, *, reset: bool) -> Training:
-        checked = np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=reset))
+    def _samples(self, X: ArrayLike, y: ArrayLike | None, *, reset: bool) -> Samples:
+        checked = self._validate_samples(X, reset=reset)
         targets = np.empty((len(checked), 0))
         if y is not None:
             given = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
             targets = given.reshape(len(given), -1)
         if len(targets) != len(checked):
             raise ValueError(f"X has {len(checked)} samples, but y has {len(targets)}.")
-        return Training(checked, targets, np.empty(0))
-
-    def _mini_batch(self) -> int:
-        return int(self.batch_size)
-
-    def _feed(
-        self,
-        model: Any,
-        training: Training,  # noqa: ARG002
-        X: Array,
-        targets: Array,
-        weight: Array,
-    ) -> int:
-        return int(model.run(X, targets, weight, self.batch_size))
+        return Samples(checked, targets)
 
     def _functions(self) -> dict[str, BlockFunction | None]:
         return {name: getattr(self, name) for name in _FUNCTIONS}
 
-    def _new_model(self, training: Training, *, streaming: bool) -> tuple[Any, Kernel, int]:  # noqa: ARG002
-        kernel = _auto.choose_kernel(self.kernel, self.gamma, training)
-        budget = ("fixed", [float(self.budget)])
-        if self.parsimony is not None:
-            budget = ("step_squared", [float(self.parsimony)])
+    def _new_model(self, samples: Samples, *, streaming: bool) -> tuple[Any, Kernel, int]:  # noqa: ARG002
+        kernel = _auto.choose_kernel(self.kernel, self.gamma, samples)
+        rate = float(self.learning_rate)
+        by_parsimony = ("step_squared", [float(self.parsimony or 0.0)])
         model = _core.Compositional(
             kernel.core,
             self._functions(),
             int(self.n_inner),
-            step=_schedule(self.learning_rate, self.schedule),
-            tracking=_schedule(self.tracking_rate, self.tracking_schedule),
-            budget=budget,
+            step=core_step(rate, self.schedule),
+            tracking=core_step(float(self.tracking_rate), self.tracking_schedule),
+            budget=core_budget(self.budget, by_parsimony, rate),
             regularization=float(self.regularization),
             average=bool(self.average),
-            features=training.X.shape[1],
+            features=samples.X.shape[1],
             outputs=int(self.n_outputs),
         )
         return model, kernel, int(self.epochs)
@@ -290,21 +242,3 @@ class CompositionalLearner(StreamEstimator):
         return _core.Compositional.from_entries(
             entries, kernel.core, self._functions(), int(self.n_inner)
         )
-
-    def _validate_samples(self, X: ArrayLike, *, reset: bool = False) -> Array:
-        return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=reset))
-
-    def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:  # noqa: ARG002
-        return {}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
-
-
-def _schedule(rate: float, schedule: Any) -> tuple[str, list[float]]:
-    law = schedules.resolve(schedule)
-    if law is None:
-        return "constant", [float(rate)]
-    return "power_law", [float(rate), law.power, law.delay]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import KW_ONLY
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array
 
-from parsimon import _auto, _core, schedules
-from parsimon._base import Array, StreamEstimator, Training
-from parsimon._checks import check_choice, check_count, check_flag, check_number, check_verbose
+from parsimon import _auto, _core, _stream
+from parsimon._checks import choice, count, number
+from parsimon._model import Array, ModelEstimator
+from parsimon._parameters import WORDS, estimator
+from parsimon._settings import Schedule, core_budget, core_budget_under, core_step
+from parsimon._stream import Samples
 from parsimon.kernels import Kernel
+from parsimon.schedules import AdaptiveBudget, PowerLaw
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 METHODS = ("gtd", "td")
 # Steps for single transitions; a mini-batch takes as many times as much, up to what is stable.
@@ -21,8 +28,39 @@ _TRACKING = 0.1
 # Of what a mini-batch adds, in norm, the part that compression may take.
 _PARSIMONY = 0.1
 
+_ENTRIES = """
+weights_ : ndarray of shape (model_order_, 1)
+    Their weights.
+states : array-like of shape (n_transitions, n_features)
+    The states.
+rewards : array-like of shape (n_transitions,)
+    The rewards of the transitions.
+next_states : array-like of shape (n_transitions, n_features)
+    The states that followed.
+terminal : array-like of bool of shape (n_transitions,), optional
+    Whether an episode ended there: the value of the next state is then zero.
+values : ndarray of shape (n_transitions,)
+    The expected discounted sums of rewards.
+"""
 
-class PolicyEvaluator(StreamEstimator):
+
+class _Transitions(Samples):
+    """Transitions as the core takes them: states, and what came after each."""
+
+    def __init__(self, states: Array, rewards: Array, next_states: Array, stay: Array) -> None:
+        super().__init__(states)
+        self.rewards = rewards
+        self.columns = (states, rewards, next_states, stay)
+
+
+def _check_discount(name: str, value: Any) -> None:
+    number()(name, value)
+    if not value < 1:
+        raise ValueError(f"{name} must be below 1; got {value!r}.")
+
+
+@estimator(_ENTRIES)
+class PolicyEvaluator(ModelEstimator):
     """The value function of a fixed policy, learned from a stream of transitions (COLK).
 
     V(x) is the expected discounted sum of rewards from the state x on. Each transition from x to y
@@ -38,10 +76,7 @@ class PolicyEvaluator(StreamEstimator):
         transitions that follow the policy.
     discount : float, default=0.9
         gamma, at least 0 and below 1.
-    kernel : parsimon.kernels.Kernel or str, default="rbf"
-        A kernel, or the name of one as in scikit-learn.
-    gamma : float, "scale" or "median", default="scale"
-        Width of a kernel given by name, as in :class:`POLKClassifier`.
+    {kernel, gamma}
     learning_rate : float or "auto", default="auto"
         alpha, the step of V.
     tracking_rate : float or "auto", default="auto"
@@ -49,12 +84,12 @@ class PolicyEvaluator(StreamEstimator):
     parsimony : float or "auto", default="auto"
         C in the budgets C * alpha**2 and C * beta**2. "auto" takes a tenth of what a mini-batch
         of rewards like those of the first block would add.
-    budget : float, optional
-        A fixed compression budget for both functions instead.
-    max_model_order : int, optional
-        A number of points of V to hold by adapting the budget.
-    schedule : {"constant", "inverse", "sqrt"} or parsimon.schedules.PowerLaw, default="constant"
-        How the learning rate changes along the stream.
+    budget : float or parsimon.schedules.AdaptiveBudget, optional
+        The compression budget of both functions itself instead, in Hilbert norm; one that adapts is
+        for V.
+    max_points : int, optional
+        The largest number of points of V, whatever error that takes.
+    {schedule}
     regularization : float, default=0.0
         Weight of the squared norm of V; it pulls V towards zero.
     batch_size : int, default=32
@@ -63,17 +98,11 @@ class PolicyEvaluator(StreamEstimator):
         Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
     shuffle : bool, default=True
         Whether ``fit`` shuffles the transitions before each epoch.
-    average : bool, default=True
-        Whether to predict with an average of the iterates, weighted towards the latest.
-    random_state : int, RandomState instance or None, default=None
-        Source of the shuffling.
-    verbose : int, default=0
-        1 shows a progress bar in ``fit``, 2 in ``partial_fit`` too.
+    {average, n_jobs, random_state, verbose}
 
     Attributes
     ----------
-    dictionary_, weights_, model_order_, expansion_, n_features_in_, t_
-        Of V, as of :class:`POLKRegressor`.
+    {dictionary_, weights_, model_order_, expansion_, n_features_in_, t_}
     tracker_order_ : int
         Number of points of the tracker; 0 for "td".
     trace_ : dict of ndarray
@@ -104,46 +133,37 @@ class PolicyEvaluator(StreamEstimator):
     True
     """
 
-    _algorithms = ("policy_evaluation",)
+    method: str = "gtd"
+    _: KW_ONLY
+    discount: float = 0.9
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "scale"
+    learning_rate: float | str = "auto"
+    tracking_rate: float | str = "auto"
+    parsimony: float | str = "auto"
+    budget: float | AdaptiveBudget | None = None
+    max_points: int | None = None
+    schedule: PowerLaw | str = "constant"
+    regularization: float = 0.0
+    batch_size: int = 32
+    epochs: int = 1
+    shuffle: bool = True
+    average: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        method: str = "gtd",
-        *,
-        discount: float = 0.9,
-        kernel: Kernel | str = "rbf",
-        gamma: float | str = "scale",
-        learning_rate: float | str = "auto",
-        tracking_rate: float | str = "auto",
-        parsimony: float | str = "auto",
-        budget: float | None = None,
-        max_model_order: int | None = None,
-        schedule: schedules.PowerLaw | str = "constant",
-        regularization: float = 0.0,
-        batch_size: int = 32,
-        epochs: int = 1,
-        shuffle: bool = True,
-        average: bool = True,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.method = method
-        self.discount = discount
-        self.kernel = kernel
-        self.gamma = gamma
-        self.learning_rate = learning_rate
-        self.tracking_rate = tracking_rate
-        self.parsimony = parsimony
-        self.budget = budget
-        self.max_model_order = max_model_order
-        self.schedule = schedule
-        self.regularization = regularization
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.shuffle = shuffle
-        self.average = average
-        self.random_state = random_state
-        self.verbose = verbose
+    _words = {
+        **WORDS,
+        "method": choice(*METHODS),
+        "discount": _check_discount,
+        "tracking_rate": number(positive=True, auto=True),
+        "regularization": number(),
+        "epochs": count(),
+    }
+    _algorithms = ("policy_evaluation",)
+    _floats = (np.float64,)
+    _takes_sparse = False
 
     def fit(
         self,
@@ -151,29 +171,16 @@ class PolicyEvaluator(StreamEstimator):
         rewards: ArrayLike,
         next_states: ArrayLike,
         terminal: ArrayLike | None = None,
-    ) -> PolicyEvaluator:
+    ) -> Self:
         """Learn from all transitions, forgetting what was learned before.
 
-        Parameters
-        ----------
-        states : array-like of shape (n_transitions, n_features)
-            The states.
-        rewards : array-like of shape (n_transitions,)
-            The rewards of the transitions.
-        next_states : array-like of shape (n_transitions, n_features)
-            The states that followed.
-        terminal : array-like of bool of shape (n_transitions,), optional
-            Whether an episode ended there: the value of the next state is then zero.
-
-        Returns
-        -------
-        self : PolicyEvaluator
-            The fitted estimator.
+        {states, rewards, next_states, terminal -> self}
         """
         with self._unchanged_on_error():
             self._check_parameters()
             transitions = self._transitions(states, rewards, next_states, terminal, reset=True)
-            return self._fit(transitions, {})
+            _stream.fit(self, transitions, {})
+        return self
 
     def partial_fit(
         self,
@@ -181,46 +188,25 @@ class PolicyEvaluator(StreamEstimator):
         rewards: ArrayLike,
         next_states: ArrayLike,
         terminal: ArrayLike | None = None,
-    ) -> PolicyEvaluator:
+    ) -> Self:
         """Learn from one block of a stream, in the order given.
 
         The first block fixes the settings: hyper-parameters that are changed later have no
-        effect before the next ``fit``.
+        effect before the next ``fit``. If learning ends half way, its finished mini-batches stay.
 
-        Parameters
-        ----------
-        states : array-like of shape (n_transitions, n_features)
-            The states.
-        rewards : array-like of shape (n_transitions,)
-            The rewards of the transitions.
-        next_states : array-like of shape (n_transitions, n_features)
-            The states that followed.
-        terminal : array-like of bool of shape (n_transitions,), optional
-            Whether an episode ended there: the value of the next state is then zero.
-
-        Returns
-        -------
-        self : PolicyEvaluator
-            The estimator.
+        {states, rewards, next_states, terminal -> self}
         """
         with self._unchanged_on_error():
-            self._check_parameters()
-            first = not hasattr(self, "_model")
+            self._check_parameters_if_changed()
+            first = "_model" not in self.__dict__
             transitions = self._transitions(states, rewards, next_states, terminal, reset=first)
-            return self._partial_fit(transitions, {})
+            _stream.partial_fit(self, transitions, {})
+        return self
 
     def predict(self, states: ArrayLike) -> Array:
         """Return the value of each state.
 
-        Parameters
-        ----------
-        states : array-like of shape (n_states, n_features)
-            The states.
-
-        Returns
-        -------
-        values : ndarray of shape (n_states,)
-            The expected discounted sums of rewards.
+        {states -> values}
         """
         return self._evaluate(states)[:, 0]
 
@@ -228,30 +214,6 @@ class PolicyEvaluator(StreamEstimator):
     def tracker_order_(self) -> int:
         """The number of points of the tracker."""
         return int(self._state("tracker_order_").tracker_order)
-
-    def _check_parameters(self) -> None:
-        check_choice("method", self.method, METHODS)
-        check_number("discount", self.discount, positive=False)
-        if not self.discount < 1:
-            raise ValueError(f"discount must be below 1; got {self.discount!r}.")
-        for name in ("learning_rate", "tracking_rate"):
-            check_number(name, getattr(self, name), positive=True, auto=True)
-        check_number("parsimony", self.parsimony, positive=False, auto=True)
-        check_number("regularization", self.regularization, positive=False)
-        if self.budget is not None:
-            check_number("budget", self.budget, positive=False)
-        if self.max_model_order is not None:
-            check_count("max_model_order", self.max_model_order)
-            if self.budget is not None:
-                raise ValueError("Give a budget or a max_model_order, not both.")
-        check_count("batch_size", self.batch_size)
-        check_count("epochs", self.epochs)
-        check_flag("shuffle", self.shuffle)
-        check_flag("average", self.average)
-        check_verbose(self.verbose)
-        schedules.resolve(self.schedule)
-        _auto.resolve_kernel(self.kernel, 1.0)
-        _auto.check_gamma(self.gamma)
 
     def _transitions(
         self,
@@ -261,9 +223,9 @@ class PolicyEvaluator(StreamEstimator):
         terminal: ArrayLike | None,
         *,
         reset: bool,
-    ) -> Training:
-        X = np.asarray(validate_data(self, states, dtype=np.float64, order="C", reset=reset))
-        following = check_array(next_states, dtype=np.float64, input_name="next_states")
+    ) -> _Transitions:
+        X = self._validate_samples(states, reset=reset)
+        following = check_array(next_states, dtype=np.float64, order="C", input_name="next_states")
         gained = _column(
             "rewards",
             check_array(rewards, ensure_2d=False, dtype=np.float64, input_name="rewards"),
@@ -281,45 +243,30 @@ class PolicyEvaluator(StreamEstimator):
                 f"next_states must have the features of states; got states {X.shape}, rewards "
                 f"{gained.shape}, next_states {following.shape}, terminal {stay.shape}."
             )
-        # The core's samples are states; what belongs to them travels along as targets.
-        return Training(X, np.column_stack([gained, stay, following]), np.empty(0))
+        return _Transitions(X, gained, following, stay)
 
-    def _mini_batch(self) -> int:
-        return int(self.batch_size)
-
-    def _feed(
+    def _new_model(
         self,
-        model: Any,
-        training: Training,  # noqa: ARG002
-        X: Array,
-        targets: Array,
-        weight: Array,  # noqa: ARG002
-    ) -> int:
-        rewards, stay = (np.ascontiguousarray(column) for column in targets[:, :2].T)
-        following = np.ascontiguousarray(targets[:, 2:])
-        return int(model.run(X, rewards, following, stay, self.batch_size))
-
-    def _new_model(self, training: Training, *, streaming: bool) -> tuple[Any, Kernel, int]:  # noqa: ARG002
-        kernel = _auto.choose_kernel(self.kernel, self.gamma, training)
-        stable = 0.5 * _auto.stable_rate(kernel, training, self.batch_size)
+        samples: _Transitions,
+        *,
+        streaming: bool,  # noqa: ARG002
+    ) -> tuple[Any, Kernel, int]:
+        kernel = _auto.choose_kernel(self.kernel, self.gamma, samples)
+        stable = 0.5 * _auto.stable_rate(kernel, samples, self.batch_size)
         alpha = self._rate(self.learning_rate, _RATES[self.method], stable)
         beta = self._rate(self.tracking_rate, _TRACKING, stable)
-        law = schedules.resolve(self.schedule)
-        step = ("constant", [alpha])
-        if law is not None:
-            step = ("power_law", [alpha, law.power, law.delay])
-        budget, tracker_budget = self._budgets(kernel, training)
+        budget, tracker_budget = self._budgets(kernel, samples, alpha)
         model = _core.PolicyEvaluation(
             kernel.core,
             gradient=self.method == "gtd",
             discount=float(self.discount),
-            step=step,
-            tracking=("constant", [beta]),
+            step=core_step(alpha, self.schedule),
+            tracking=core_step(beta),
             budget=budget,
             tracker_budget=tracker_budget,
             regularization=float(self.regularization),
             average=bool(self.average),
-            features=training.X.shape[1],
+            features=samples.X.shape[1],
         )
         return model, kernel, int(self.epochs)
 
@@ -329,38 +276,21 @@ class PolicyEvaluator(StreamEstimator):
         return min(single * self.batch_size, stable)
 
     def _budgets(
-        self, kernel: Kernel, training: Training
-    ) -> tuple[tuple[str, list[float]], tuple[str, list[float]]]:
-        if self.budget is not None:
-            fixed = ("fixed", [float(self.budget)])
-            return fixed, fixed
+        self, kernel: Kernel, samples: _Transitions, rate: float
+    ) -> tuple[Schedule, Schedule]:
         if isinstance(self.parsimony, str):
-            size = float(training.targets[:, 0].std()) or 1.0
-            part = (
-                _PARSIMONY * size * np.sqrt(float(kernel.diag(training.X).max()) / self.batch_size)
-            )
-            budget, tracker = ("proportional", [part]), ("proportional", [part])
+            size = float(samples.rewards.std()) or 1.0
+            largest = float(kernel.diag(samples.X).max())
+            own = ("proportional", [_PARSIMONY * size * np.sqrt(largest / self.batch_size)])
         else:
-            budget = tracker = ("step_squared", [float(self.parsimony)])
-        if self.max_model_order is not None:
-            start = max(budget[1][0], 1e-9)
-            budget = ("hold_model_order", [float(self.max_model_order), start])
-        return budget, tracker
-
-    def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:  # noqa: ARG002
-        return {}
-
-    def _validate_samples(self, X: ArrayLike, *, reset: bool = False) -> NDArray[Any]:
-        return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=reset))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
+            own = ("step_squared", [float(self.parsimony)])
+        budget = core_budget(self.budget, own, rate)
+        tracker = budget if budget[0] == "fixed" else own
+        return core_budget_under(self.max_points, budget, rate), tracker
 
 
 def _column(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Return one value a transition, given as such or as a column."""
+    """Return one value for each transition, given as such or as a column."""
     if values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1):
         return values.ravel()
     raise ValueError(f"{name} must hold one value a transition; got the shape {values.shape}.")

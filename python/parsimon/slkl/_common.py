@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from parsimon import _auto, _core
-from parsimon._base import Training
-from parsimon._checks import (
-    check_choice,
-    check_count,
-    check_flag,
-    check_number,
-    check_verbose,
-    is_number,
-)
+from parsimon._checks import check_count, check_flag, choice, count, is_number, number, warn
 from parsimon._model import Array, ModelEstimator
+from parsimon._parameters import WORDS, estimator
+from parsimon._stream import Samples
+from parsimon._targets import mean_of
+from parsimon._threads import threads_of
 from parsimon.kernels import Kernel
-
-Self = TypeVar("Self", bound="SLKL")
 
 # Columns beyond which their products, 8 bytes each, do not belong into memory unasked: 3 GB.
 _MOST_STORED = 20_000
@@ -57,64 +50,65 @@ class Problem:
         )
 
 
+def _check_n_columns(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if isinstance(value, (float, np.floating)) and 0 < value <= 1:
+        return
+    if not isinstance(value, (float, np.floating)):
+        check_count(name, value)
+        return
+    raise ValueError(
+        f"{name} must be an integer of at least 1, a fraction of the samples between 0 and 1, "
+        f"or None; got {value!r}."
+    )
+
+
+@estimator()
 class SLKL(ModelEstimator):
-    """What the regressor and the classifier share."""
+    """What the regressor and the classifier share, hyper-parameters included."""
 
+    _: KW_ONLY
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "scale"
+    n_columns: int | float | None = None
+    sparsity: float = 0.01
+    regularization: float = 1.0
+    center: bool = True
+    tol: float = 1e-5
+    max_iter: int = 1000
+    step: str = "exact"
+    selection: str = "shrinking"
+    store_columns: bool = True
+    warm_start: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _words = {
+        **WORDS,
+        "n_columns": _check_n_columns,
+        "sparsity": number(positive=True),
+        "regularization": number(positive=True),
+        "center": check_flag,
+        "tol": number(),
+        "max_iter": count(),
+        "step": choice("exact", "newton"),
+        "selection": choice("uniform", "shrinking"),
+        "store_columns": check_flag,
+        "warm_start": check_flag,
+    }
     _algorithms = ("slkl",)
+    _floats = (np.float64,)
 
-    def __init__(
-        self,
-        *,
-        kernel: Kernel | str = "rbf",
-        gamma: float | str = "scale",
-        n_columns: int | float | None = None,
-        sparsity: float = 0.01,
-        regularization: float = 1.0,
-        center: bool = True,
-        tol: float = 1e-5,
-        max_iter: int = 1000,
-        step: str = "exact",
-        selection: str = "shrinking",
-        store_columns: bool = True,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_columns = n_columns
-        self.sparsity = sparsity
-        self.regularization = regularization
-        self.center = center
-        self.tol = tol
-        self.max_iter = max_iter
-        self.step = step
-        self.selection = selection
-        self.store_columns = store_columns
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        for name in ("sparsity", "regularization"):
-            check_number(name, getattr(self, name), positive=True)
+    def _check_together(self) -> None:
         if not 0 < float(self.sparsity) * float(self.regularization) < np.inf:
             raise ValueError(
                 f"The product of sparsity and regularization must be a positive, finite number; "
                 f"{self.sparsity!r} times {self.regularization!r} is not."
             )
-        check_number("tol", self.tol, positive=False)
-        check_count("max_iter", self.max_iter)
-        for name in ("center", "store_columns", "warm_start"):
-            check_flag(name, getattr(self, name))
-        check_choice("step", self.step, ("exact", "newton"))
-        check_choice("selection", self.selection, ("uniform", "shrinking"))
-        check_verbose(self.verbose)
-        _check_n_columns(self.n_columns)
-        _auto.resolve_kernel(self.kernel, 1.0)
-        _auto.check_gamma(self.gamma)
 
-    def _learn(self: Self, X: Any, targets: Array, fitted: dict[str, Any]) -> Self:
+    def _learn(self, X: Any, targets: Array, fitted: dict[str, Any]) -> None:
         """Minimise the objective of each output and adopt the function that this gives."""
         problem = self._problem(X, targets)
         starts = self._starts(problem, targets.shape[1])
@@ -126,10 +120,10 @@ class SLKL(ModelEstimator):
                 f"{self.objective_[-1]:.6g}, at most {self.dual_gap_:.1e} above the minimum, "
                 f"{len(self.support_)} of {len(problem.columns)} columns used"
             )
-        return self
 
     def _solve(self, problem: Problem, starts: Array, fitted: dict[str, Any]) -> list[Any]:
-        solutions = [problem.solve(self, k, starts[:, k]) for k in range(starts.shape[1])]
+        with threads_of(self.n_jobs):
+            solutions = [problem.solve(self, k, starts[:, k]) for k in range(starts.shape[1])]
         mu = np.column_stack([s.mu for s in solutions]) * float(self.regularization)
         weights = np.column_stack([s.weights for s in solutions])
         used = np.flatnonzero((mu > 0).any(axis=1))
@@ -166,16 +160,13 @@ class SLKL(ModelEstimator):
                 f"{8e-9 * len(columns) ** 2:.0f} GB; choose n_columns, at most {_MOST_STORED}, or "
                 f"set store_columns=False."
             )
-        kernel = _auto.choose_kernel(self.kernel, self.gamma, Training(X, targets, np.empty(0)))
-        intercept = np.zeros(targets.shape[1])
-        if self.center:
-            # In units of the largest, so that targets near the limits of a double stay finite.
-            size = np.maximum(np.abs(targets).max(axis=0), np.finfo(float).tiny)
-            intercept = (targets / size).mean(axis=0) * size
+        kernel = _auto.choose_kernel(self.kernel, self.gamma, Samples(X, targets))
+        intercept = mean_of(targets)[0] if self.center else np.zeros(targets.shape[1])
         core = _core.KernelColumns(
             kernel.core, np.ascontiguousarray(X[columns]), bool(self.store_columns)
         )
-        core.prepare(X, np.ascontiguousarray(targets - intercept))
+        with threads_of(self.n_jobs):
+            core.prepare(X, np.ascontiguousarray(targets - intercept))
         return Problem(kernel, X, columns, core, intercept, int(random.randint(2**31 - 1)))
 
     def _choose_columns(self, samples: int, random: np.random.RandomState) -> NDArray[np.int64]:
@@ -194,11 +185,9 @@ class SLKL(ModelEstimator):
         if isinstance(self.n_columns, (float, np.floating)):
             return max(1, round(float(self.n_columns) * samples))
         if self.n_columns > samples:
-            warnings.warn(
+            warn(
                 f"n_columns is {self.n_columns}, but there are only {samples} samples: each gives "
-                f"one column, and all are used.",
-                UserWarning,
-                stacklevel=6,
+                f"one column, and all are used."
             )
         return min(int(self.n_columns), samples)
 
@@ -216,27 +205,25 @@ class SLKL(ModelEstimator):
             epochs = max(len(s.objective) - 1 for s in late)
             rounded = epochs < self.max_iter
             remedy = "raise sparsity, or scale y down" if rounded else "raise max_iter or tol"
-            warnings.warn(
+            warn(
                 f"The objective had not converged after {epochs} epochs"
                 f"{f' for {len(late)} of the outputs' if len(solutions) > 1 else ''}"
                 f"{', and rounding keeps it from its minimum' if rounded else ''}; {remedy}.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         largest = float(np.abs(problem.core.correlations).max())
         if len(self.support_) == 0 and largest > 0:
-            warnings.warn(
+            warn(
                 f"No column is used, and every prediction is the intercept: sparsity is "
                 f"{self.sparsity:g}, and must be below {largest**2 / self.regularization:.3g} "
                 f"here for anything else.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def _values(self, X: Any) -> Array:
         return np.asarray(self._evaluate(X) + self.intercept_)
 
-    def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+    def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
         def finite(value: Any) -> bool:
             return value.dtype.kind == "f" and bool(np.isfinite(value).all())
 
@@ -252,20 +239,6 @@ class SLKL(ModelEstimator):
             "n_iter_": lambda value: type(value) is int and value >= 0,
             "intercept_": lambda value: value.shape == (outputs,) and finite(value),
         }
-
-
-def _check_n_columns(value: Any) -> None:
-    if value is None:
-        return
-    if isinstance(value, (float, np.floating)) and 0 < value <= 1:
-        return
-    if not isinstance(value, (float, np.floating)):
-        check_count("n_columns", value)
-        return
-    raise ValueError(
-        f"n_columns must be an integer of at least 1, a fraction of the samples between 0 and 1, "
-        f"or None; got {value!r}."
-    )
 
 
 def _summed(objectives: list[list[float]]) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +11,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
-from parsimon._checks import check_count, is_number
+from parsimon._checks import check_count, is_number, warn
 from parsimon._model import Array
 
-from ._regressor import SLKLRegressor
+from ._estimators import SLKLRegressor
 
 
 @dataclass(frozen=True)
@@ -155,11 +154,10 @@ class _Path:
                 best = (error, model)
             rows.append((model.objective_[-1], error, model.model_order_, model.mu_))
         if late:
-            warnings.warn(
+            warn(
                 f"The objective had not converged at {late} of {len(values)} sparsities; raise "
                 f"max_iter or tol, or leave out the smallest.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         assert best is not None  # noqa: S101 - there is at least one value
         objectives, errors, orders, weights = map(np.array, zip(*rows, strict=True))

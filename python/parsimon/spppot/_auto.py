@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from parsimon import kernels
-from parsimon._checks import is_number
+from parsimon._checks import is_integer, is_number
 
 Array = NDArray[np.float64]
 Quadrature = tuple[str, list[int]]
@@ -43,8 +43,8 @@ _MOST_BYTES = 4 << 30
 _SUBSAMPLE = 500
 
 
-def check_domain(domain: Any, name: str = "domain") -> Array | None:
-    """Return the bounds, one row a feature, or None for "auto"; refuse what is neither."""
+def check_domain(name: str, domain: Any) -> Array | None:
+    """Return the bounds, one row per feature, or None for "auto"; refuse what is neither."""
     if isinstance(domain, str) and domain == "auto":
         return None
     try:
@@ -80,7 +80,7 @@ def choose_domain(domain: Any, X: Array) -> Array:
 
 
 def _bounds_for(domain: Any, X: Array) -> Array:
-    bounds = check_domain(domain)
+    bounds = check_domain("domain", domain)
     if bounds is not None:
         if len(bounds) != X.shape[1]:
             raise ValueError(
@@ -102,12 +102,12 @@ def _bounds_for(domain: Any, X: Array) -> Array:
     return bounds
 
 
-def check_bandwidth(bandwidth: Any) -> None:
+def check_bandwidth(name: str, bandwidth: Any) -> None:
     """Refuse what is neither a positive number, nor one for each feature, nor "silverman"."""
     if isinstance(bandwidth, str):
         if bandwidth != "silverman":
             raise ValueError(
-                f"bandwidth must be a positive number, one for each feature, or 'silverman'; got "
+                f"{name} must be a positive number, one for each feature, or 'silverman'; got "
                 f"{bandwidth!r}."
             )
         return
@@ -132,27 +132,24 @@ def choose_bandwidth(bandwidth: Any, X: Array, domain: Array) -> float | list[fl
     return [float(h) for h in np.maximum(scale * factor, least * width)]
 
 
-def check_kernel(kernel: Any) -> None:
+def check_kernel(name: str, kernel: Any) -> None:
     """Refuse what is neither a kernel nor the name of one that fades with the distance."""
     if isinstance(kernel, kernels.Kernel) or (isinstance(kernel, str) and kernel in KERNELS):
         return
     raise ValueError(
-        f"kernel must be a parsimon.kernels.Kernel or one of {', '.join(map(repr, KERNELS))}; got "
+        f"{name} must be a parsimon.kernels.Kernel or one of {', '.join(map(repr, KERNELS))}; got "
         f"{kernel!r}."
     )
 
 
-def check_grid_size(grid_size: Any) -> list[int] | None:
+def check_grid_size(name: str, grid_size: Any) -> list[int] | None:
     """Return the cells along each feature, one number for all, or None for "auto"."""
     if isinstance(grid_size, str) and grid_size == "auto":
         return None
     given = [grid_size] if np.ndim(grid_size) == 0 else list(grid_size)
-    fine = bool(given) and all(
-        isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 1 for n in given
-    )
-    if not fine:
+    if not given or not all(is_integer(n) and n >= 1 for n in given):
         raise ValueError(
-            f"grid_size must be a positive integer, one for each feature, or 'auto'; got "
+            f"{name} must be a positive integer, one for each feature, or 'auto'; got "
             f"{grid_size!r}."
         )
     return [int(n) for n in given]
@@ -160,7 +157,7 @@ def check_grid_size(grid_size: Any) -> list[int] | None:
 
 def choose_quadrature(grid_size: Any, domain: Array, bandwidth: Any) -> Quadrature:
     """Return the nodes of the integral: a grid, or scattered where a grid would be too large."""
-    counts = check_grid_size(grid_size)
+    counts = check_grid_size("grid_size", grid_size)
     features = len(domain)
     if counts is not None:
         return "grid", _check_memory(counts, features, grid_size)

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
-from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
-from parsimon import _core
-from parsimon._base import Array, StreamEstimator, Training
-from parsimon._checks import check_count, check_flag, check_number, check_verbose
+from parsimon import _core, _stream
+from parsimon._checks import check_count, warn
+from parsimon._docs import documented
+from parsimon._model import Array, ModelEstimator
+from parsimon._parameters import WORDS
+from parsimon._stream import BLOCK, Samples
+from parsimon._threads import threads_of
 from parsimon.kernels import Kernel
 
 from . import _auto
 from ._quadrature import draw, integrate
 
-Self = TypeVar("Self", bound="IntensityEstimator")
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # Mini-batches between two measurements of the validation data.
 _MEASURE_EVERY = 16
@@ -38,22 +40,29 @@ class _Validation:
 
     points: Array
     domain: Array
-    measured: list[tuple[float, float]] = field(default_factory=list)
+    measured: list[tuple[float, float]]
 
-    def measure(self, model: Any) -> None:
-        nodes = model.nodes
+    def __call__(self, model: Any) -> None:
         volume = float(np.prod(self.domain[:, 1] - self.domain[:, 0]))
-        integral = volume * float(model.density(nodes).mean())
+        integral = volume * float(model.density(model.nodes).mean())
         value = integral - float(model.log_density(self.points).mean())
         self.measured.append((float(model.samples), value))
 
 
-@dataclass(frozen=True)
-class _Points(Training):
-    """Points to learn from, where they are looked for, and what to measure meanwhile."""
+class _Points(Samples):
+    """Points to learn from, and where they are looked for."""
 
-    domain: Array = field(default_factory=lambda: np.empty((0, 2)))
-    validation: _Validation | None = None
+    def __init__(self, X: Array, domain: Array, watch: _Validation | None) -> None:
+        super().__init__(X, watch=watch)
+        self.domain = domain
+        self.columns = (X,)
+
+    def blocks(
+        self, batch_size: int, random: np.random.RandomState | None = None, at_once: int = BLOCK
+    ) -> Iterable[tuple[Any, ...]]:
+        if self.watch is not None:
+            at_once = _MEASURE_EVERY * batch_size
+        return super().blocks(batch_size, random, at_once)
 
 
 @dataclass(frozen=True)
@@ -79,21 +88,50 @@ class Setting:
         return _auto.curvature(self.kernel, self.X, nodes)
 
 
-class IntensityEstimator(DensityMixin, StreamEstimator):
+_ENTRIES = """
+X : array-like of shape (n_samples, n_features)
+    The points.
+y : None
+    Ignored; present by convention.
+validation : array-like of shape (n_validation, n_features), optional
+    Points whose negative log-likelihood is measured along the way, for
+    ``trace_["validation_nll"]``.
+log_density : ndarray of shape (n_samples,)
+    Minus infinity outside the domain.
+log_likelihood : float
+    The sum of ``score_samples(X)``.
+intensity : ndarray of shape (n_samples,)
+    Expected points per unit of volume; 0 outside the domain.
+"""
+
+
+@documented(_ENTRIES)
+class Intensity(DensityMixin, ModelEstimator):
     """A density on a box; times the number of points, an intensity."""
 
     domain: Any
     grid_size: Any
     bandwidth: Any
-    learning_rate: float | str
+    epochs: int | str
+    domain_: Array
+    n_rejected_: int
 
+    _words = {
+        **WORDS,
+        "domain": _auto.check_domain,
+        "grid_size": _auto.check_grid_size,
+        "kernel": _auto.check_kernel,
+        "bandwidth": _auto.check_bandwidth,
+    }
+    _floats = (np.float64,)
+    _takes_sparse = False
     # Samples that fit takes in all, and epochs at most, if it is left to us.
     _effort = (80_000, 100)
 
     # -- learning --------------------------------------------------------------------------------
 
     def fit(
-        self: Self,
+        self,
         X: ArrayLike,
         y: Any = None,  # noqa: ARG002
         *,
@@ -101,32 +139,20 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
     ) -> Self:
         """Learn from all points, forgetting what was learned before.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points. Those outside the domain are left out, with a warning.
-        y : None
-            Ignored; present by convention.
-        validation : array-like of shape (n_validation, n_features), optional
-            Points whose negative log-likelihood is measured along the way, for
-            ``trace_["validation_nll"]``.
+        Those outside the domain are left out, with a warning.
 
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
+        {X, y, validation -> self}
         """
         with self._unchanged_on_error():
             self._check_parameters()
             X = self._validate_samples(X, reset=True)
-            domain = _auto.choose_domain(self.domain, X)
-            points, fitted = self._start(X, domain, validation)
-            self._fit(points, {**fitted, "_fit_points_": len(points), "_fit_samples_": None})
-            self._warn_if_integral_is_off()
-            return self
+            points, fitted = self._first(X, validation)
+            fitted |= {"_fit_points_": len(points), "_fit_samples_": None}
+            _stream.fit(self, points, fitted)
+        return self
 
     def partial_fit(
-        self: Self,
+        self,
         X: ArrayLike,
         y: Any = None,  # noqa: ARG002
         *,
@@ -135,55 +161,50 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
         """Learn from one block of a stream, in the order given.
 
         The first block fixes the settings (domain, bandwidth, steps): hyper-parameters that are
-        changed later have no effect before the next ``fit``.
+        changed later have no effect before the next ``fit``. Points outside the domain are left
+        out, with a warning. If learning ends half way, its finished mini-batches stay.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points. Those outside the domain are left out, with a warning.
-        y : None
-            Ignored; present by convention.
-        validation : array-like of shape (n_validation, n_features), optional
-            Points whose negative log-likelihood is measured along the way, for
-            ``trace_["validation_nll"]``.
-
-        Returns
-        -------
-        self : estimator
-            The estimator.
+        {X, y, validation -> self}
         """
         with self._unchanged_on_error():
-            self._check_parameters()
-            first = not hasattr(self, "_model")
+            self._check_parameters_if_changed()
+            first = "_model" not in self.__dict__
             X = self._validate_samples(X, reset=first)
             if first:
-                domain = _auto.choose_domain(self.domain, X)
-                points, fitted = self._start(X, domain, validation)
-                return self._partial_fit(points, {**fitted, "_fit_points_": 0})
-            points, rejected = self._inside(X, self.domain_, validation, first=False)
-            fitted = {"n_rejected_": self.n_rejected_ + rejected}
-            if points.validation is not None:
-                points.validation.measured.extend(map(tuple, self._validation_))
-                fitted["_validation_"] = points.validation.measured
-            if not len(points):
+                points, fitted = self._first(X, validation)
+            else:
+                points, fitted = self._further(X, validation)
+            if len(points):
+                _stream.partial_fit(self, points, fitted)
+            else:
                 self._adopt(self._model, fitted)
-                return self
-            return self._partial_fit(points, fitted)
+        return self
 
-    def _start(
-        self, X: Array, domain: Array, validation: ArrayLike | None
-    ) -> tuple[_Points, dict[str, Any]]:
-        points, rejected = self._inside(X, domain, validation, first=True)
-        watch = points.validation
+    def _first(self, X: Any, validation: ArrayLike | None) -> tuple[_Points, dict[str, Any]]:
+        domain, measured = _auto.choose_domain(self.domain, X), list[Any]()
+        points, rejected = self._inside(X, domain, validation, measured, first=True)
         return points, {
             "domain_": domain,
             "n_rejected_": rejected,
+            "_fit_points_": 0,
             "_fit_samples_": 0,
-            "_validation_": [] if watch is None else watch.measured,
+            "_validation_": measured,
         }
 
+    def _further(self, X: Any, validation: ArrayLike | None) -> tuple[_Points, dict[str, Any]]:
+        measured = list(map(tuple, self._validation_))
+        points, rejected = self._inside(X, self.domain_, validation, measured)
+        fitted = {"n_rejected_": self.n_rejected_ + rejected}
+        return points, fitted if points.watch is None else fitted | {"_validation_": measured}
+
     def _inside(
-        self, X: Array, domain: Array, validation: ArrayLike | None, *, first: bool
+        self,
+        X: Array,
+        domain: Array,
+        validation: ArrayLike | None,
+        measured: list[Any],
+        *,
+        first: bool = False,
     ) -> tuple[_Points, int]:
         """Return the points in the domain, and how many are not."""
         low, high = domain.T
@@ -194,11 +215,9 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
                 f"None of the samples (n_samples={len(X)}) is in the domain {domain.tolist()}."
             )
         if rejected:
-            warnings.warn(
+            warn(
                 f"{rejected} of {len(X)} samples are outside the domain {domain.tolist()} and are "
-                f"left out; the first is {X[~inside][0].tolist()}.",
-                UserWarning,
-                stacklevel=4 if first else 3,
+                f"left out; the first is {X[~inside][0].tolist()}."
             )
         watch = None
         if validation is not None:
@@ -206,28 +225,8 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
                 held_out = self._validate_samples(validation)
             except ValueError as error:
                 raise ValueError(f"The validation data cannot be used. {error}") from error
-            watch = _Validation(held_out, domain)
-        nothing = np.empty((int(inside.sum()), 0))
-        return _Points(X[inside], nothing, np.empty(0), 0, domain, watch), rejected
-
-    def _feed(
-        self,
-        model: Any,
-        training: Any,
-        X: Array,
-        targets: Array,  # noqa: ARG002
-        weight: Array,  # noqa: ARG002
-    ) -> int:
-        batch = self._mini_batch()
-        watch = training.validation
-        if watch is None:
-            return int(model.run(X, batch))
-        taken = 0
-        rows = _MEASURE_EVERY * batch
-        for start in range(0, len(X), rows):
-            taken += int(model.run(X[start : start + rows], batch))
-            watch.measure(model)
-        return taken
+            watch = _Validation(held_out, domain, measured)
+        return _Points(X[inside], domain, watch), rejected
 
     def _adopt(self, model: Any, fitted: dict[str, Any]) -> None:
         fitted = dict(fitted)
@@ -239,18 +238,8 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
             fitted["_validation_"] = np.reshape(fitted["_validation_"], (-1, 2)).astype(float)
         super()._adopt(model, fitted)
 
-    def _check_parameters(self) -> None:
-        _auto.check_domain(self.domain)
-        _auto.check_grid_size(self.grid_size)
-        _auto.check_kernel(self.kernel)
-        _auto.check_bandwidth(self.bandwidth)
-        check_number("learning_rate", self.learning_rate, positive=True, auto=True)
-        check_count("epochs", self.epochs, auto=True)
-        check_flag("shuffle", self.shuffle)
-        check_verbose(self.verbose)
-
-    def _new_model(self, training: Any, *, streaming: bool) -> tuple[Any, Kernel, int]:
-        X, domain = training.X, training.domain
+    def _new_model(self, samples: _Points, *, streaming: bool) -> tuple[Any, Kernel, int]:
+        X, domain = samples.X, samples.domain
         bandwidth = _auto.choose_bandwidth(self.bandwidth, X, domain)
         kernel = self.kernel
         if isinstance(kernel, str):
@@ -266,19 +255,22 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
         )
         return self._make_model(setting), kernel, setting.epochs
 
-    @abstractmethod
     def _make_model(self, setting: Setting) -> Any:
         """Return an untrained core model."""
+        raise NotImplementedError
 
-    def _warn_if_integral_is_off(self) -> None:
-        integral = self.integral_
+    def _kept_points(self, model: Any) -> int:
+        # In the second phase of a hybrid nothing is removed any more, and the nodes are others.
+        return 0 if getattr(model, "in_second_phase", False) else len(model.nodes)
+
+    def _finish_fit(self, model: Any, samples: _Points) -> None:
+        integral = self._integral(model, samples.domain, samples.domain)
         if not abs(integral - 1) <= _TOLERABLE:
-            warnings.warn(
+            warn(
                 f"The learned density integrates to {integral:.3f} instead of 1. Train for more "
                 f"epochs, or choose a larger bandwidth, a finer grid_size or a smaller learning "
                 f"rate.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     # -- what was learned ------------------------------------------------------------------------
@@ -286,51 +278,29 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
     def score_samples(self, X: ArrayLike) -> Array:
         """Return the logarithm of the density at each point.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-
-        Returns
-        -------
-        log_density : ndarray of shape (n_samples,)
-            Minus infinity outside the domain.
+        {X -> log_density}
         """
-        model = self._fitted_model()
-        return np.asarray(model.log_density(self._validate_samples(X)))
+        return self._at(X, "log_density")
 
     def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002
         """Return the total log-likelihood of the points, as scikit-learn's KernelDensity does.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-        y : None
-            Ignored; present by convention.
-
-        Returns
-        -------
-        log_likelihood : float
-            The sum of ``score_samples(X)``.
+        {X, y -> log_likelihood}
         """
         return float(self.score_samples(X).sum())
 
     def intensity(self, X: ArrayLike) -> Array:
         """Return the intensity at each point: the density times the number of points seen.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-
-        Returns
-        -------
-        intensity : ndarray of shape (n_samples,)
-            Expected points per unit of volume; 0 outside the domain.
+        {X -> intensity}
         """
+        return self._at(X, "density") * self.n_points_
+
+    def _at(self, X: ArrayLike, what: str) -> Array:
         model = self._fitted_model()
-        return np.asarray(model.density(self._validate_samples(X)) * self.n_points_)
+        points = self._validate_samples(X)
+        with threads_of(self.n_jobs):
+            return np.asarray(getattr(model, what)(points))
 
     def expected_count(self, box: ArrayLike) -> float:
         """Return how many of the points seen are expected in a box.
@@ -346,13 +316,13 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
             The integral of the intensity over the box.
         """
         self._fitted_model()
-        bounds = _auto.check_domain(box, "box")
+        bounds = _auto.check_domain("box", box)
         if bounds is None or len(bounds) != self.n_features_in_:
             raise ValueError(
                 f"box must be a pair (low, high) for each of the {self.n_features_in_} features; "
                 f"got {box!r}."
             )
-        return self.n_points_ * self._integral_over(bounds)
+        return self.n_points_ * self._integral(self._model, self.domain_, bounds)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Draw points from the learned density.
@@ -372,29 +342,25 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
         model = self._fitted_model()
         check_count("n_samples", n_samples)
         random = check_random_state(random_state)
-        return draw(model.log_density, self.domain_, len(model.nodes), n_samples, random)
+        with threads_of(self.n_jobs):
+            return draw(model.log_density, self.domain_, len(model.nodes), n_samples, random)
 
-    def _integral_over(self, box: Array) -> float:
-        model = self._fitted_model()
-        inside = np.column_stack(
-            [
-                np.maximum(box[:, 0], self.domain_[:, 0]),
-                np.minimum(box[:, 1], self.domain_[:, 1]),
-            ]
-        )
+    def _integral(self, model: Any, domain: Array, box: Array) -> float:
+        """Integrate the learned density over a box; outside of the domain there is nothing."""
+        low, high = np.maximum(box[:, 0], domain[:, 0]), np.minimum(box[:, 1], domain[:, 1])
         kind, counts = model.quadrature
         cells = None
         if kind == "grid":
             # As fine as the grid of the whole domain, however small the box.
-            share = (inside[:, 1] - inside[:, 0]) / (self.domain_[:, 1] - self.domain_[:, 0])
+            share = (high - low) / (domain[:, 1] - domain[:, 0])
             cells = [int(n) for n in np.maximum(np.ceil(share * counts), 1)]
-        return integrate(model.density, inside, cells)
+        with threads_of(self.n_jobs):
+            return integrate(model.density, np.column_stack([low, high]), cells)
 
     @property
     def integral_(self) -> float:
         """The integral of the density over the domain; training brings it near 1."""
-        self._state("integral_")
-        return self._integral_over(self.domain_)
+        return self._integral(self._state("integral_"), self.domain_, self.domain_)
 
     @property
     def n_points_(self) -> int:
@@ -417,13 +383,10 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
             trace["validation_nll"] = np.array(values)
         return trace
 
-    # -- input and persistence -------------------------------------------------------------------
+    # -- files -----------------------------------------------------------------------------------
 
-    def _validate_samples(self, X: ArrayLike, *, reset: bool = False) -> Array:
-        return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=reset))
-
-    def _check_fitted(self, fitted: dict[str, Any], entries: dict[str, Any]) -> None:
-        super()._check_fitted(fitted, entries)
+    def _check_stored(self, fitted: dict[str, Any], entries: dict[str, Any]) -> None:
+        super()._check_stored(fitted, entries)
         domain = np.column_stack([entries["domain.lower"], entries["domain.upper"]])
         counts = [fitted["_fit_points_"], fitted["_fit_samples_"], entries["samples"]]
         if not np.array_equal(fitted["domain_"], domain) or counts != sorted(counts):
@@ -432,7 +395,7 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
                 f"of points contradict each other."
             )
 
-    def _fitted_attributes(self, outputs: int) -> dict[str, Callable[[Any], bool]]:  # noqa: ARG002
+    def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:  # noqa: ARG002
         def count(value: Any) -> bool:
             return type(value) is int and value >= 0
 
@@ -445,8 +408,3 @@ class IntensityEstimator(DensityMixin, StreamEstimator):
             "_fit_samples_": count,
             "_validation_": lambda value: value.ndim == 2 and value.shape[1] == 2,
         }
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags

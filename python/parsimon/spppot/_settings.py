@@ -1,21 +1,15 @@
-"""The settings of Algorithm 1, which the hybrid estimator begins with too."""
+"""The core's models of the paper's algorithms, with the settings that were left to us."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from parsimon import _core
-from parsimon._checks import check_choice, check_count, check_flag, check_number
+from parsimon._settings import Schedule, core_budget, core_step
 
-from ._base import IntensityEstimator, Setting
-
-MIRRORS = ("kl", "euclidean", "mahalanobis")
-GRADIENTS = ("likelihood", "kernel_embedding", "sign")
-METHODS = ("mirror_descent", "dual_averaging")
+from ._base import Setting
 
 # Steps in units of the inverse curvature. The pseudo-gradients that divide by the density are as
 # noisy as it is small somewhere; the sign has the size of its step wherever it points.
@@ -27,119 +21,104 @@ _NOISE = 0.08
 _PARSIMONY = 0.1
 # The shrinkage of the estimate in units of one sample; see docs/defaults.md.
 _SHRINKAGE = 0.1
+# The step of Newton's method would be 1; twice as much forgets the beginning faster.
+_NEWTON_RATE = 2.0
+# The damping, in units of the mean of |k_D(x)|^2.
+_DAMPING = 0.1
+# Mini-batches for which the model order of a stream must be stable, and after which it counts as
+# stable in any case.
+_STREAM_PATIENCE = 300
+_STREAM_CAP = 3000
 
 
-class FirstOrder(IntensityEstimator):
-    """An estimator that runs Algorithm 1, from the beginning at least."""
+def spppot_model(estimator: Any, setting: Setting) -> Any:
+    """Return the core's model of Algorithm 1."""
+    rate = _rate(estimator, setting)
+    return _core.Spppot(
+        setting.kernel.core,
+        setting.domain,
+        setting.quadrature,
+        mirror=_mirror(estimator, setting),
+        gradient=estimator.gradient,
+        dual_averaging=estimator.method == "dual_averaging",
+        step=core_step(rate),
+        budget=_budget(estimator, rate, setting),
+        regularization=_shrinkage(estimator, rate, setting),
+        average=bool(estimator.average),
+    )
 
-    parsimony: float | str
-    budget: float | None
-    target_model_order: int | None
-    batch_size: int
-    gradient: str
-    regularization: float | str
-    mirror: str = "kl"
-    method: str = "mirror_descent"
-    average: bool = True
 
-    def _mini_batch(self) -> int:
-        return int(self.batch_size)
+def newton_model(estimator: Any, setting: Setting) -> Any:
+    """Return the core's model of Algorithm 3."""
+    return _core.MirrorNewton(
+        setting.kernel.core,
+        setting.domain,
+        setting.quadrature,
+        step=_newton_step(estimator.learning_rate),
+        damping=_damping(estimator, setting),
+    )
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("mirror", self.mirror, MIRRORS)
-        check_choice("gradient", self.gradient, GRADIENTS)
-        check_choice("method", self.method, METHODS)
-        check_number("regularization", self.regularization, positive=False, auto=True)
-        check_number("parsimony", self.parsimony, positive=False, auto=True)
-        check_count("batch_size", self.batch_size)
-        check_flag("average", self.average)
-        if self.budget is not None:
-            check_number("budget", self.budget, positive=False)
-        if self.target_model_order is not None:
-            check_count("target_model_order", self.target_model_order)
-            if self.budget is not None:
-                raise ValueError(
-                    "Give a fixed budget or a target_model_order that the budget adapts to, not "
-                    "both."
-                )
 
-    def _first_model(self, setting: Setting) -> Any:
-        """Return the core's model of Algorithm 1."""
-        rate = self._first_rate(setting)
-        return _core.Spppot(
-            setting.kernel.core,
-            setting.domain,
-            setting.quadrature,
-            mirror=self._mirror(setting),
-            gradient=self.gradient,
-            dual_averaging=self.method == "dual_averaging",
-            step=("constant", [rate]),
-            budget=self._budget(rate, setting),
-            regularization=self._shrinkage(rate, setting),
-            average=bool(self.average),
-        )
+def hybrid_model(estimator: Any, setting: Setting) -> Any:
+    """Return the core's model of Algorithm 4."""
+    patience, cap = _STREAM_PATIENCE, _STREAM_CAP
+    if not setting.streaming:
+        patience = -(-len(setting.X) // estimator.batch_size)
+        cap = max(1, patience * setting.epochs // 2)
+    return _core.Hybrid(
+        spppot_model(estimator, setting),
+        step=_newton_step(estimator.newton_learning_rate),
+        damping=_damping(estimator, setting),
+        patience=patience if isinstance(estimator.patience, str) else int(estimator.patience),
+        cap=cap if isinstance(estimator.first_phase, str) else int(estimator.first_phase),
+    )
 
-    def _first_rate(self, setting: Setting) -> float:
-        given = self.learning_rate
-        if not isinstance(given, str):
-            return float(given)
-        steep = setting.curvature
-        divides = self.gradient == "kernel_embedding" or self.mirror != "kl"
-        boldness = _BOLDNESS["kernel_embedding" if divides else self.gradient]
-        quiet = _NOISE * self.batch_size / setting.largest_self
-        return min(boldness / max(steep.data, steep.nodes), quiet)
 
-    def _shrinkage(self, rate: float, setting: Setting) -> float:
-        given = self.regularization
-        if not isinstance(given, str):
-            return float(given)
-        # How many samples a stream will have is not known.
-        return 0.0 if setting.streaming else min(_SHRINKAGE / len(setting.X), 0.25 / rate)
+def _rate(estimator: Any, setting: Setting) -> float:
+    given = estimator.learning_rate
+    if not isinstance(given, str):
+        return float(given)
+    steep = setting.curvature
+    divides = estimator.gradient == "kernel_embedding" or estimator.mirror != "kl"
+    boldness = _BOLDNESS["kernel_embedding" if divides else estimator.gradient]
+    quiet = _NOISE * estimator.batch_size / setting.largest_self
+    return float(min(boldness / max(steep.data, steep.nodes), quiet))
 
-    def _mirror(self, setting: Setting) -> tuple[str, list[float]]:
-        if self.mirror != "mahalanobis":
-            return self.mirror, []
-        # Half uniform, half a Gaussian with the moments of the data.
-        width = setting.domain[:, 1] - setting.domain[:, 0]
-        center = setting.X.mean(axis=0)
-        deviation = np.maximum(setting.X.std(axis=0), width / 100)
-        height = 0.5 * float(np.prod(width / (np.sqrt(2 * np.pi) * deviation)))
-        return self.mirror, [height, *map(float, center), *map(float, deviation)]
 
-    def _budget(self, rate: float, setting: Setting) -> tuple[str, list[float]]:
-        if self.budget is not None:
-            return "fixed", [float(self.budget)]
-        if not isinstance(self.parsimony, str):
-            alpha = float(self.parsimony)
-        else:
-            alpha = _PARSIMONY * float(np.sqrt(setting.largest_self / self.batch_size))
-            if self.method == "dual_averaging":
-                alpha /= rate  # what is compressed there is z over the step
-        if self.target_model_order is not None:
-            return "hold_model_order", [float(self.target_model_order), max(alpha, 1e-12)]
-        return "proportional", [alpha]
+def _shrinkage(estimator: Any, rate: float, setting: Setting) -> float:
+    given = estimator.regularization
+    if not isinstance(given, str):
+        return float(given)
+    # How many samples a stream will have is not known.
+    return 0.0 if setting.streaming else min(_SHRINKAGE / len(setting.X), 0.25 / rate)
 
-    def _kept_nodes(self) -> int:
-        """Return how many points of the dictionary are nodes, which are never removed."""
-        return len(self.nodes_)
 
-    def _warn_if_target_is_out_of_reach(self) -> None:
-        target = self.target_model_order
-        if target is None:
-            return
-        nodes, order = self._kept_nodes(), self.model_order_
-        if target < nodes:
-            problem = f"below the {nodes} nodes of the grid, which are never removed"
-        elif self._model.target_out_of_reach:
-            more = self._model.target_out_of_reach > 0
-            problem = f"{'more' if more else 'fewer'} points than the data need on this grid"
-        elif abs(order - target) > 0.1 * target:
-            problem = "still being approached; train for more epochs"
-        else:
-            return
-        warnings.warn(
-            f"The model order is {order}: the target_model_order of {target} is {problem}.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+def _mirror(estimator: Any, setting: Setting) -> Schedule:
+    if estimator.mirror != "mahalanobis":
+        return estimator.mirror, []
+    # Half uniform, half a Gaussian with the moments of the data.
+    width = setting.domain[:, 1] - setting.domain[:, 0]
+    center = setting.X.mean(axis=0)
+    deviation = np.maximum(setting.X.std(axis=0), width / 100)
+    height = 0.5 * float(np.prod(width / (np.sqrt(2 * np.pi) * deviation)))
+    return estimator.mirror, [height, *map(float, center), *map(float, deviation)]
+
+
+def _budget(estimator: Any, rate: float, setting: Setting) -> Schedule:
+    if not isinstance(estimator.parsimony, str):
+        alpha = float(estimator.parsimony)
+    else:
+        alpha = _PARSIMONY * float(np.sqrt(setting.largest_self / estimator.batch_size))
+        if estimator.method == "dual_averaging":
+            alpha /= rate  # what is compressed there is z over the step
+    return core_budget(estimator.budget, ("proportional", [alpha]), rate)
+
+
+def _newton_step(given: float | str) -> Schedule:
+    return core_step(_NEWTON_RATE if isinstance(given, str) else float(given))
+
+
+def _damping(estimator: Any, setting: Setting) -> float:
+    if not isinstance(estimator.damping, str):
+        return float(estimator.damping)
+    return _DAMPING * setting.curvature.features

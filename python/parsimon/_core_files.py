@@ -1,0 +1,119 @@
+"""Estimators for model files that a C++ program wrote: the core's entries say what they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._labels import Labels
+from ._settings import given_by
+from ._targets import Targets
+from .bsgd import BSGDClassifier, BSGDRegressor
+from .colk import COLKClassifier, COLKRegressor, PolicyEvaluator
+from .kernels import Kernel
+from .polk import POLKClassifier, POLKRegressor
+from .spppot import HybridIntensity, MirrorNewtonIntensity, SPPPOTClassifier, SPPPOTIntensity
+
+# More outputs than any model has; those of a file are not allocated before they are believed.
+_MOST_OUTPUTS = 1 << 20
+
+Estimator = tuple[Any, dict[str, Any]]
+
+
+def from_core_entries(entries: dict[str, Any], kernel: Kernel) -> Estimator:
+    """Return an estimator with the settings of the model in a file, and its fitted attributes."""
+    algorithm = entries["algorithm"]
+    if algorithm not in _ALGORITHMS:
+        raise ValueError(
+            f"The file holds a model of the algorithm {algorithm!r}, for which there is no "
+            f"estimator that a file can tell; there is for {', '.join(_ALGORITHMS)}."
+        )
+    estimator, fitted = _ALGORITHMS[algorithm](entries, kernel)
+    return estimator, {"n_features_in_": entries["features"], **fitted}
+
+
+def _learned(entries: dict[str, Any], classifier: Any, regressor: Any, given: Any) -> Estimator:
+    """Return what the loss tells, a classifier or a regressor."""
+    loss, outputs = entries["loss"], entries["outputs"]
+    if outputs > _MOST_OUTPUTS:
+        raise ValueError(f"The model file has {outputs} outputs; at most {_MOST_OUTPUTS} can be.")
+    if loss == "mirror_logistic":
+        return SPPPOTClassifier(**given), Labels(np.arange(outputs)).fitted()
+    if loss.startswith(("binary_", "multiclass_")):
+        if "loss" in classifier._get_param_names():
+            given["loss"] = loss.split("_", 1)[1]
+        return classifier(**given), Labels(np.arange(max(2, outputs))).fitted()
+    targets = Targets(np.zeros(outputs), np.ones(outputs), outputs == 1)
+    return regressor(loss=loss, normalize_y=False, **given), targets.fitted()
+
+
+def _polk(entries: dict[str, Any], kernel: Kernel) -> Estimator:
+    given = given_by(entries, "parsimony") | {"kernel": kernel}
+    if entries.get("maintenance", "none") == "none":
+        return _learned(entries, POLKClassifier, POLKRegressor, given)
+    cap, rate = entries["maintenance.parameters"][:2].tolist()
+    given |= {"max_points": int(cap), "maintenance_rate": rate}
+    for word in ("budget", "parsimony"):
+        given.pop(word, None)
+    return _learned(
+        entries, BSGDClassifier, BSGDRegressor, given | {"maintenance": entries["maintenance"]}
+    )
+
+
+def _colk(entries: dict[str, Any], kernel: Kernel) -> Estimator:
+    weight, parameter, clip = entries["risk.parameters"].tolist()
+    risk = entries["risk"]
+    given = given_by(entries, "step_squared") | {
+        "kernel": kernel,
+        "risk": None if risk == "none" else risk,
+        "risk_weight": weight,
+        "clip": clip or None,
+    }
+    given.pop("schedule", None)
+    if risk == "cvar":
+        given["level"] = parameter
+    elif risk == "moments":
+        given["moment_order"] = int(parameter)
+    return _learned(entries, COLKClassifier, COLKRegressor, given)
+
+
+def _policy(entries: dict[str, Any], kernel: Kernel) -> Estimator:
+    method = "gtd" if entries["gradient"] else "td"
+    given = given_by(entries, "step_squared")
+    return PolicyEvaluator(method, discount=entries["discount"], kernel=kernel, **given), {}
+
+
+def _density(entries: dict[str, Any], kernel: Kernel) -> Estimator:
+    domain = np.column_stack([entries["domain.lower"], entries["domain.upper"]])
+    estimators: dict[str, Any] = {
+        "spppot": SPPPOTIntensity,
+        "mirror_newton": MirrorNewtonIntensity,
+        "hybrid": HybridIntensity,
+    }
+    return estimators[entries["algorithm"]](kernel=kernel, domain=domain), {
+        "domain_": domain,
+        "n_rejected_": 0,
+        "_fit_points_": 0,
+        "_fit_samples_": 0,
+        "_validation_": np.empty((0, 2)),
+    }
+
+
+def _slkl(entries: dict[str, Any], kernel: Kernel) -> Estimator:
+    raise ValueError(
+        f"The file holds a function with {len(entries['weights'])} points and the kernel "
+        f"{kernel!r} that SLKL has learned, but no estimator; only a file that an estimator's save "
+        f"method wrote can be loaded."
+    )
+
+
+_ALGORITHMS = {
+    "polk": _polk,
+    "colk": _colk,
+    "policy_evaluation": _policy,
+    "spppot": _density,
+    "mirror_newton": _density,
+    "hybrid": _density,
+    "slkl": _slkl,
+}

@@ -1,0 +1,165 @@
+"""Parts of docstrings that many estimators share, written once.
+
+In the docstring of a class or method that is `documented`, a line ``{kernel, gamma}`` stands for
+the entries of these names, and ``{X, y -> self}`` for the sections on parameters and on what is
+returned. ``{default}`` in an entry is the default in the class's own signature.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Class = TypeVar("Class", bound=type)
+
+SHARED = """
+kernel : parsimon.kernels.Kernel or str, default={default}
+    A kernel, or the name of one as in scikit-learn ("rbf", "laplacian", "poly", "linear"...).
+gamma : float, "scale" or "median", default={default}
+    Width of a kernel given by name, as in scikit-learn: 1 / (n_features * X.var()) for
+    "scale"; from the median distance between samples for "median".
+learning_rate : float or "auto", default={default}
+    Step size eta. "auto" takes it from the largest eigenvalue of the kernel on the data.
+parsimony : float or "auto", default={default}
+    K in the budget K * eta**1.5; larger values make smaller models. With a learning rate that
+    falls, "auto" makes the budget fall like eta**2.
+budget : float or parsimon.schedules.AdaptiveBudget, optional
+    The compression budget itself instead, in Hilbert norm; 0 keeps every point.
+max_points : int, optional
+    The largest number of points, whatever error that takes.
+schedule : {"constant", "inverse", "sqrt"} or parsimon.schedules.PowerLaw, default={default}
+    How the learning rate changes along the stream.
+regularization : float or "auto", default={default}
+    Weight lambda of the squared norm of the function.
+batch_size : int, default={default}
+    Samples in a mini-batch.
+epochs : int or "auto", default={default}
+    Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
+shuffle : bool, default={default}
+    Whether ``fit`` shuffles the samples before each epoch.
+average : bool, default={default}
+    Whether to predict with an average of the iterates, weighted towards the latest, instead of
+    the last one.
+normalize_y : bool, default={default}
+    Whether to subtract the mean of the targets and divide by their standard deviation, both
+    taken from the first block seen. Learning rate, budget, the parameters of the loss and the
+    trace refer to the normalised targets.
+refit : bool, default={default}
+    Whether ``fit`` ends with an exact least-squares fit of the weights on the dictionary found
+    (squared loss only). ``partial_fit`` never does.
+dtype : {"float64", "float32"}, default={default}
+    Precision of the products between samples and the points of the model; "float32" is faster
+    on many features. The model itself is always kept in double precision.
+n_jobs : int, optional
+    Threads to use, -1 for as many as there are processors; by default
+    :func:`parsimon.get_num_threads`. The result is the same with any number.
+random_state : int, RandomState instance or None, default={default}
+    Source of the shuffling.
+verbose : int, default={default}
+    1 shows a progress bar in ``fit``, 2 in ``partial_fit`` too.
+dictionary_ : ndarray of shape (model_order_, n_features_in_)
+    The points of the model.
+model_order_ : int
+    Number of points.
+expansion_ : KernelExpansion
+    The learned function.
+n_features_in_ : int
+    Number of features.
+t_ : int
+    Samples seen, those of earlier epochs included.
+trace_ : dict of ndarray
+    One entry for each mini-batch: "samples" seen, "model_order", "active" samples (with a
+    gradient that is not zero), mean "loss" before the step, "compression_error" and "budget".
+X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    The samples.
+sample_weight : array-like of shape (n_samples,), optional
+    Weights of the samples, not negative.
+self : estimator
+    The estimator.
+"""
+
+OF_CLASSIFIERS = """
+loss : {"hinge", "logistic"}, default={default}
+    The hinge loss makes a support vector machine, the logistic loss gives probabilities.
+weights_ : ndarray of shape (model_order_, n_outputs)
+    Their weights: one column for two classes, otherwise one for each class.
+classes_ : ndarray of shape (n_classes,)
+    The labels.
+y : array-like of shape (n_samples,)
+    Their labels.
+classes : array-like, optional
+    All labels that the stream will ever have; needed in the first call.
+labels : ndarray of shape (n_samples,)
+    The labels.
+values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+    For two classes one value, positive for ``classes_[1]``; otherwise one for each class.
+probabilities : ndarray of shape (n_samples, n_classes)
+    In the order of ``classes_``.
+log_probabilities : ndarray of shape (n_samples, n_classes)
+    In the order of ``classes_``.
+"""
+
+OF_REGRESSORS = """
+loss : str, default={default}
+    "squared" (or "squared(s)" for s times as much), "huber" (or "huber(c)" with the threshold
+    c, 1.35 by default), "epsilon_insensitive" (or "epsilon_insensitive(e)", 0.1 by default),
+    "pinball(q)" for the quantile q (0.5 by default).
+gamma : float, "auto", "scale" or "median", default={default}
+    Width of a kernel given by name. "auto" chooses among multiples of "scale", which is
+    1 / (n_features * X.var()), by the leave-one-out error of kernel ridge regression on a part
+    of the data; "median" takes the median distance between samples.
+weights_ : ndarray of shape (model_order_, n_targets)
+    Their weights, in units of y.
+expansion_ : KernelExpansion
+    The learned function: ``predict(X) == expansion_(X) + intercept_``.
+intercept_ : ndarray of shape (n_targets,)
+    The mean that was subtracted from the targets, or zeros.
+y : array-like of shape (n_samples,) or (n_samples, n_targets)
+    Their targets.
+predictions : ndarray of shape (n_samples,) or (n_samples, n_targets)
+    As the targets in training.
+"""
+
+
+def documented(*tables: str) -> Callable[[Class], Class]:
+    """Fill in the docstrings of a class; later tables replace entries of earlier ones."""
+    entries = {name: text for table in (SHARED, *tables) for name, text in _entries(table)}
+
+    def fill(cls: Class) -> Class:
+        defaults = {
+            name: f'"{parameter.default}"'
+            if isinstance(parameter.default, str)
+            else repr(parameter.default)
+            for name, parameter in inspect.signature(cls).parameters.items()
+        }
+        for member in (cls, *vars(cls).values()):
+            function = getattr(member, "fn", member)  # what is available only sometimes
+            if member is cls or inspect.isfunction(function):
+                function.__doc__ = _filled(function.__doc__, entries, defaults)
+        return cls
+
+    return fill
+
+
+def _entries(table: str) -> list[tuple[str, str]]:
+    texts = re.split(r"\n(?=\S)", table.strip())
+    return [(text.split(" : ", 1)[0], text) for text in texts]
+
+
+def _filled(doc: str | None, entries: dict[str, str], defaults: dict[str, Any]) -> str | None:
+    def text_of(names: str) -> str:
+        known = [(name, entries[name]) for name in re.split(r",\s*", names)]
+        return "\n".join(text.replace("{default}", defaults.get(name, "")) for name, text in known)
+
+    def fill(match: re.Match[str]) -> str:
+        indent, names, returned = match.groups()
+        text = text_of(names)
+        if returned is not None:
+            text = f"Parameters\n----------\n{text}\n\nReturns\n-------\n{text_of(returned)}"
+        return textwrap.indent(text, indent)
+
+    # Without docstrings (python -OO) there is nothing to do.
+    return doc and re.sub(r"(?m)^( *)\{(\w+(?:,\s*\w+)*)(?: -> (\w+))?\}$", fill, doc)

@@ -1,0 +1,155 @@
+"""What all regressors for streams share: targets in, predictions out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+
+from . import _core, _stream
+from ._docs import OF_REGRESSORS, documented
+from ._model import Array, ModelEstimator, is_finite
+from ._parameters import WORDS
+from ._stream import Samples, checked_weight
+from ._targets import Targets
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Samples that a refit takes at a time: a fraction of a second with thousands of points.
+_REFIT_ROWS = 256
+
+# Name in the core, and the parameter of a loss that is given without one.
+_LOSSES = {
+    "squared": ("squared", None),
+    "squared_error": ("squared", None),
+    "huber": ("huber", 1.35),
+    "epsilon_insensitive": ("epsilon_insensitive", 0.1),
+    "pinball": ("pinball", 0.5),
+    "quantile": ("pinball", 0.5),
+}
+
+
+def _core_name(loss: Any) -> str:
+    match = re.fullmatch(r"(\w+)(?:\((.+)\))?", loss) if isinstance(loss, str) else None
+    if match is None or match[1] not in _LOSSES:
+        raise ValueError(
+            f"loss must be 'squared', 'huber', 'epsilon_insensitive' or 'pinball', each with "
+            f"a parameter in parentheses if wanted; got {loss!r}."
+        )
+    name, default = _LOSSES[match[1]]
+    if default is None and match[2] is None:
+        return name
+    return f"{name}({match[2] if match[2] is not None else default})"
+
+
+def _check_loss(name: str, value: Any) -> None:  # noqa: ARG001 - the sentences have the name
+    """Refuse what is not a loss of regression, or has a parameter that it cannot have."""
+    _core.parse_loss(_core_name(value))
+
+
+@documented(OF_REGRESSORS)
+class Regressor(RegressorMixin, ModelEstimator):
+    """A regressor that learns from a stream; how its model is made is the subclass's to say."""
+
+    loss: str
+    normalize_y: bool
+    refit: bool
+    intercept_: Array
+
+    _words = {**WORDS, "loss": _check_loss}
+
+    def _core_loss(self, outputs: int) -> Any:  # noqa: ARG002
+        return _core.parse_loss(_core_name(self.loss))
+
+    def _n_outputs(self, samples: Samples) -> int:
+        return int(samples.targets.shape[1])
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from all samples, forgetting what was learned before.
+
+        {X, y, sample_weight -> self}
+        """
+        with self._unchanged_on_error():
+            self._check_parameters()
+            X, y = self._validate_both(X, y, reset=True)
+            targets = self._measure(y)
+            samples = Samples(X, targets.encode(y), checked_weight(sample_weight, X))
+            _stream.fit(self, samples, targets.fitted())
+        return self
+
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Learn from one block of a stream, in the order given.
+
+        The first block fixes the settings: hyper-parameters that are changed later have no
+        effect before the next ``fit``. If learning ends half way, its finished mini-batches stay.
+
+        {X, y, sample_weight -> self}
+        """
+        given: Any = y
+        quick = sample_weight is None and self._is_familiar(X, given)
+        if quick and given.dtype.type is np.float64 and is_finite(given):
+            targets = Targets(self.intercept_, self._scale_, self._single_)
+            _stream.partial_fit(self, Samples(X, targets.encode(given)), {})
+            return self
+        with self._unchanged_on_error():
+            self._check_parameters_if_changed()
+            first = "_model" not in self.__dict__
+            X, y = self._validate_both(X, y, reset=first)
+            targets = self._measure(y) if first else self._targets()
+            samples = Samples(X, targets.encode(y), checked_weight(sample_weight, X))
+            _stream.partial_fit(self, samples, targets.fitted() if first else {})
+        return self
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Return the predicted target of each sample.
+
+        {X -> predictions}
+        """
+        values = self._evaluate(X)
+        return self._targets().decode(values)
+
+    def _measure(self, y: Array) -> Targets:
+        return Targets.found_in(y, normalize=self.normalize_y)
+
+    def _targets(self) -> Targets:
+        return Targets(self.intercept_, self._scale_, self._single_)
+
+    def _validate_both(self, X: ArrayLike, y: ArrayLike, *, reset: bool) -> tuple[Any, Array]:
+        X, y = self._validate(X, y, reset=reset, multi_output=True, y_numeric=True)
+        return X, np.asarray(y, dtype=np.float64)
+
+    @property
+    def _refits(self) -> bool:
+        return self.refit and _core_name(self.loss) == "squared"
+
+    def _finish_fit(self, model: Any, samples: Samples) -> None:
+        if not self._refits:
+            return
+        refit = model.begin_refit()
+        # In blocks, so that sparse samples stay sparse and Ctrl-C is heard.
+        for X, targets, weight in samples.blocks(_REFIT_ROWS, at_once=_REFIT_ROWS):
+            model.add_to_refit(refit, X, targets, weight)
+        model.finish_refit(refit)
+
+    def _output_scale(self) -> Any:
+        return self._scale_
+
+    def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+        return Targets.stored(outputs)
+
+    def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:
+        wrong = super()._foreign_entries(entries)
+        classifies = _core.parse_loss(entries["loss"]).is_classification
+        return [*wrong, "loss"] if classifies else wrong
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,187 @@
+"""BSGD: budgeted stochastic gradient descent, with a hard cap on the points of a model."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any
+
+from sklearn.utils import check_random_state
+
+from ._checks import choice, count, number
+from ._classifier import Classifier
+from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from ._parameters import estimator
+from ._regressor import Regressor
+from ._settings import core_compression
+from ._stream import Samples
+from .kernels import Kernel
+from .polk import new_polk
+from .schedules import PowerLaw
+
+__all__ = ["MAINTENANCE", "BSGDClassifier", "BSGDRegressor"]
+
+MAINTENANCE = ("remove", "project", "merge", "nonparametric")
+
+_WORDS = {
+    "max_points": count(),
+    "maintenance": choice(*MAINTENANCE),
+    "maintenance_rate": number(),
+}
+
+_ENTRIES = """
+max_points : int, default={default}
+    The largest number of points; with "nonparametric", the first such number.
+maintenance : {"merge", "project", "remove", "nonparametric"}, default={default}
+    What happens when there is one point too many. "merge": the one with the smallest weight and
+    its best partner become one point between them (Gaussian kernels only). "project": the point
+    that the others explain best goes, and they take over its weight. "remove": the one with the
+    smallest weight goes. "nonparametric" (NPBSGD): so it does, but ever more rarely; otherwise
+    the largest number grows by one.
+maintenance_rate : float, default={default}
+    For "nonparametric": after t samples, a point is removed with probability
+    min(1, maintenance_rate / t).
+trace_ : dict of ndarray
+    As of :class:`POLKClassifier`; "compression_error" bounds how far each maintenance has moved
+    the function, in Hilbert norm.
+"""
+
+
+def _check_maintenance(estimator: Any) -> None:
+    if estimator.maintenance == "merge" and estimator.max_points == 1:
+        raise ValueError("max_points must be at least 2 with maintenance='merge'; got 1.")
+
+
+def _new_model(estimator: Any, samples: Samples, *, streaming: bool) -> tuple[Any, Kernel, int]:
+    rule, seed = estimator.maintenance, 0
+    if rule == "nonparametric":
+        seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    compression = core_compression(
+        ("fixed", [0.0]), estimator.max_points, rule, estimator.maintenance_rate, seed
+    )
+    # Points are merged by the named kernel alone.
+    return new_polk(
+        estimator, samples, streaming=streaming, compression=compression, intercept=False
+    )
+
+
+@estimator(OF_CLASSIFIERS, _ENTRIES)
+class BSGDClassifier(Classifier):
+    """Kernel classifier for streams with a hard cap on the points of its model (BSGD).
+
+    Stochastic gradient descent as in :class:`POLKClassifier`. But where that bounds the error of
+    its compression, and the model grows as far as it must, here the number of points is bounded,
+    at whatever error, after every mini-batch.
+
+    Parameters
+    ----------
+    {loss, kernel, gamma, max_points, maintenance, maintenance_rate, learning_rate, schedule,
+    regularization, batch_size, epochs, shuffle, average, n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, t_, trace_}
+
+    References
+    ----------
+    Z. Wang, K. Crammer, S. Vucetic: Breaking the curse of kernelization: budgeted stochastic
+    gradient descent for large-scale SVM training. Journal of Machine Learning Research 13, 2012.
+
+    T. Le, V. Nguyen, T. D. Nguyen, D. Phung: Nonparametric budgeted stochastic gradient descent.
+    AISTATS 2016.
+
+    Examples
+    --------
+    >>> from parsimon import BSGDClassifier
+    >>> from parsimon.datasets import make_multidist
+    >>> X, y = make_multidist(2000, random_state=0)
+    >>> model = BSGDClassifier(max_points=30, epochs=2, random_state=0).fit(X[:1500], y[:1500])
+    >>> model.model_order_
+    30
+    >>> model.score(X[1500:], y[1500:]) > 0.8
+    True
+    """
+
+    loss: str = "hinge"
+    _: KW_ONLY
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "scale"
+    max_points: int = 100
+    maintenance: str = "merge"
+    maintenance_rate: float = 1000.0
+    learning_rate: float | str = "auto"
+    schedule: PowerLaw | str = "constant"
+    regularization: float | str = "auto"
+    batch_size: int = 1
+    epochs: int | str = "auto"
+    shuffle: bool = True
+    average: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _words = {**Classifier._words, **_WORDS}
+    _algorithms = ("polk",)
+    _rules = MAINTENANCE
+    _check_together = _check_maintenance
+    _new_model = _new_model
+
+
+@estimator(OF_REGRESSORS, _ENTRIES)
+class BSGDRegressor(Regressor):
+    """Kernel regressor for streams with a hard cap on the points of its model (BSGD).
+
+    Stochastic gradient descent as in :class:`POLKRegressor`. But where that bounds the error of its
+    compression, and the model grows as far as it must, here the number of points is bounded, at
+    whatever error, after every mini-batch.
+
+    Parameters
+    ----------
+    {loss, kernel, gamma, max_points, maintenance, maintenance_rate, learning_rate, schedule,
+    regularization, batch_size, epochs, shuffle, average, normalize_y, n_jobs, random_state,
+    verbose}
+
+    Attributes
+    ----------
+    {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, t_, trace_}
+
+    References
+    ----------
+    As of :class:`BSGDClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from parsimon import BSGDRegressor
+    >>> X, y = make_friedman1(1000, random_state=0)
+    >>> model = BSGDRegressor(max_points=100, random_state=0).fit(X[:800], y[:800])
+    >>> model.score(X[800:], y[800:]) > 0.8
+    True
+    """
+
+    loss: str = "squared"
+    _: KW_ONLY
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "auto"
+    max_points: int = 100
+    maintenance: str = "merge"
+    maintenance_rate: float = 1000.0
+    learning_rate: float | str = "auto"
+    schedule: PowerLaw | str = "constant"
+    regularization: float | str = "auto"
+    batch_size: int = 1
+    epochs: int | str = "auto"
+    shuffle: bool = True
+    average: bool = True
+    normalize_y: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    # An exact fit in the end is POLK's.
+    refit = False
+
+    _words = {**Regressor._words, **_WORDS}
+    _algorithms = ("polk",)
+    _rules = MAINTENANCE
+    _check_together = _check_maintenance
+    _new_model = _new_model

@@ -1,0 +1,170 @@
+"""The mean loss and its dispersion: COLK for regression and classification."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any
+
+from parsimon._classifier import Classifier
+from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from parsimon._parameters import estimator
+from parsimon._regressor import Regressor
+from parsimon.kernels import Kernel
+from parsimon.schedules import AdaptiveBudget, PowerLaw
+
+from ._risk import RISK_ENTRIES, RISK_WORDS, check_risk, new_colk, risk_trace
+
+
+@estimator(OF_REGRESSORS, RISK_ENTRIES)
+class COLKRegressor(Regressor):
+    """Kernel regressor for streams that minimises the loss and its risk (COLK).
+
+    The objective is E[l] + w D[l] with a dispersion D of the loss l, or the conditional value at
+    risk. The inner expectation E[l] of the dispersion is tracked along the stream, on the second
+    half of each mini-batch; steps are compressed as in :class:`POLKRegressor`.
+
+    Risk controls the *tail* of the loss: its spread and upper quantiles go down, at the price of a
+    larger mean. It does not make the regressor robust: samples with large losses count more, not
+    less. Against outliers use ``POLKRegressor(loss="huber")``.
+
+    Parameters
+    ----------
+    {risk, risk_weight, moment_order, level, clip}
+    loss : str, default="squared"
+        As in :class:`POLKRegressor`, where "squared" and "huber" are meant. The paper's squared
+        loss, without 1/2, is "squared(2)".
+    {kernel, gamma, learning_rate, tracking_rate, parsimony, budget, max_points, schedule,
+    tracking_schedule, regularization, batch_size, epochs, shuffle, average, normalize_y}
+    refit : bool, default=True
+        As in :class:`POLKRegressor`; it has an effect without risk only.
+    {dtype, n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, t_, trace_}
+
+    References
+    ----------
+    A. S. Bedi, A. Koppel, K. Rajawat, P. Sanyal: Nonparametric compositional stochastic
+    optimization for risk-sensitive kernel learning. IEEE Transactions on Signal Processing 69,
+    2021.
+
+    Notes
+    -----
+    A sample with weight 2 counts like two, in the gradient and in every expectation. In the tracked
+    ones, weights are relative to their mean over the samples that are given together.
+
+    Examples
+    --------
+    >>> from parsimon import COLKRegressor
+    >>> from parsimon.datasets import make_regression_outliers
+    >>> X, y = make_regression_outliers(2000, outliers="one-sided", random_state=0)
+    >>> model = COLKRegressor(risk="cvar", level=0.9, random_state=0).fit(X, y)
+    >>> model.predict(X[:3]).shape
+    (3,)
+    """
+
+    risk: str | None = "semideviation"
+    _: KW_ONLY
+    risk_weight: float | str = "auto"
+    moment_order: int = 4
+    level: float = 0.9
+    clip: float | None = 1.0
+    loss: str = "squared"
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "auto"
+    learning_rate: float | str = "auto"
+    tracking_rate: float | str = "auto"
+    parsimony: float | str = "auto"
+    budget: float | AdaptiveBudget | None = None
+    max_points: int | None = None
+    schedule: PowerLaw | str = "constant"
+    tracking_schedule: PowerLaw | str = "constant"
+    regularization: float | str = "auto"
+    batch_size: int = 32
+    epochs: int | str = "auto"
+    shuffle: bool = True
+    average: bool = True
+    normalize_y: bool = True
+    refit: bool = True
+    dtype: str = "float64"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _words = {**Regressor._words, **RISK_WORDS}
+    # Without risk it is POLK, and so is its model.
+    _algorithms = ("colk", "polk")
+    _check_together = check_risk
+    _new_model = new_colk
+    _trace = staticmethod(risk_trace)
+
+    @property
+    def _refits(self) -> bool:
+        return self.risk is None and super()._refits
+
+
+@estimator(OF_CLASSIFIERS, RISK_ENTRIES)
+class COLKClassifier(Classifier):
+    """Kernel logistic regression for streams that minimises the loss and its risk (COLK).
+
+    The risks of :class:`COLKRegressor` on the logistic loss: samples that are predicted badly count
+    more, so that the worst losses go down, at the price of a larger mean. With ``risk=None`` it is
+    ``POLKClassifier("logistic")``.
+
+    Parameters
+    ----------
+    {risk, risk_weight, moment_order, level, clip, kernel, gamma, learning_rate, tracking_rate,
+    parsimony, budget, max_points, schedule, tracking_schedule, regularization, batch_size, epochs,
+    shuffle, average, dtype, n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, t_, trace_}
+
+    References
+    ----------
+    A. S. Bedi, A. Koppel, K. Rajawat, P. Sanyal: Nonparametric compositional stochastic
+    optimization for risk-sensitive kernel learning. IEEE Transactions on Signal Processing 69,
+    2021.
+
+    Examples
+    --------
+    >>> from parsimon import COLKClassifier
+    >>> from parsimon.datasets import make_multidist
+    >>> X, y = make_multidist(2000, random_state=0)
+    >>> model = COLKClassifier(epochs=2, random_state=0).fit(X[:1500], y[:1500])
+    >>> model.score(X[1500:], y[1500:]) > 0.8
+    True
+    """
+
+    risk: str | None = "semideviation"
+    _: KW_ONLY
+    risk_weight: float | str = "auto"
+    moment_order: int = 4
+    level: float = 0.9
+    clip: float | None = 1.0
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "scale"
+    learning_rate: float | str = "auto"
+    tracking_rate: float | str = "auto"
+    parsimony: float | str = "auto"
+    budget: float | AdaptiveBudget | None = None
+    max_points: int | None = None
+    schedule: PowerLaw | str = "constant"
+    tracking_schedule: PowerLaw | str = "constant"
+    regularization: float | str = "auto"
+    batch_size: int = 32
+    epochs: int | str = "auto"
+    shuffle: bool = True
+    average: bool = True
+    dtype: str = "float64"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _words = {**Classifier._words, **RISK_WORDS}
+    _algorithms = ("colk", "polk")
+    _check_together = check_risk
+    _new_model = new_colk
+    _trace = staticmethod(risk_trace)

@@ -1,0 +1,176 @@
+"""POLK: parsimonious online learning with kernels, for classification and regression."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._auto import Choices
+from ._classifier import Classifier
+from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from ._parameters import estimator
+from ._regressor import Regressor
+from ._settings import Compression, core_budget, core_compression, core_step
+from ._stream import Samples
+from .kernels import Kernel
+from .schedules import AdaptiveBudget, PowerLaw, resolve
+
+__all__ = ["POLKClassifier", "POLKRegressor", "new_polk"]
+
+
+def new_polk(
+    estimator: Any,
+    samples: Samples,
+    *,
+    streaming: bool,
+    compression: Compression | None = None,
+    intercept: bool = True,
+) -> tuple[Any, Kernel, int]:
+    """Return an untrained model of POLK, its kernel, and the epochs of fit."""
+    outputs = estimator._n_outputs(samples)
+    loss = estimator._core_loss(outputs)
+    chosen = Choices(estimator, samples, loss, streaming=streaming, intercept=intercept)
+    if compression is None:
+        compression = core_compression(polk_budget(estimator, chosen), estimator.max_points)
+    budget, maintenance = compression
+    model = _core.Polk(
+        chosen.kernel.core,
+        loss,
+        core_step(chosen.rate, estimator.schedule),
+        budget,
+        chosen.regularization,
+        estimator.average,
+        samples.X.shape[1],
+        outputs,
+        maintenance,
+    )
+    return model, chosen.kernel, chosen.epochs
+
+
+def polk_budget(estimator: Any, chosen: Choices) -> Any:
+    """Return the compression budget of POLK's theory, or the one that was given."""
+    if not isinstance(estimator.parsimony, str):
+        by_parsimony = ("parsimony", [float(estimator.parsimony)])
+    elif resolve(estimator.schedule) is not None:
+        # From the budget of a constant rate downwards: eta^2 itself swallows steps above 1 whole.
+        by_parsimony = ("step_squared", [float(np.sqrt(chosen.noise) / chosen.rate)])
+    else:
+        by_parsimony = ("parsimony", [float(np.sqrt(chosen.noise / chosen.rate))])
+    return core_budget(estimator.budget, by_parsimony, chosen.rate)
+
+
+@estimator(OF_CLASSIFIERS)
+class POLKClassifier(Classifier):
+    """Kernel classifier for streams, with a model that stays small (POLK).
+
+    After each mini-batch, a step of functional stochastic gradient descent is compressed by kernel
+    orthogonal matching pursuit: points are dropped as long as the function moves by no more than a
+    budget in Hilbert norm. All classes share one dictionary of points.
+
+    Parameters
+    ----------
+    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, schedule, regularization,
+    batch_size, epochs, shuffle, average, dtype, n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, t_, trace_}
+
+    References
+    ----------
+    A. Koppel, G. Warnell, E. Stump, A. Ribeiro: Parsimonious online learning with kernels via
+    sparse projections in function space. Journal of Machine Learning Research 20, 2019.
+
+    Examples
+    --------
+    >>> from parsimon import POLKClassifier
+    >>> from parsimon.datasets import make_multidist
+    >>> X, y = make_multidist(2000, random_state=0)
+    >>> model = POLKClassifier(random_state=0)
+    >>> for start in range(0, 1500, 100):
+    ...     model = model.partial_fit(X[start:start + 100], y[start:start + 100], classes=range(5))
+    >>> model.model_order_ < 200
+    True
+    >>> model.score(X[1500:], y[1500:]) > 0.8
+    True
+    """
+
+    loss: str = "hinge"
+    _: KW_ONLY
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "scale"
+    learning_rate: float | str = "auto"
+    parsimony: float | str = "auto"
+    budget: float | AdaptiveBudget | None = None
+    max_points: int | None = None
+    schedule: PowerLaw | str = "constant"
+    regularization: float | str = "auto"
+    batch_size: int = 32
+    epochs: int | str = "auto"
+    shuffle: bool = True
+    average: bool = True
+    dtype: str = "float64"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _algorithms = ("polk",)
+    _new_model = new_polk
+
+
+@estimator(OF_REGRESSORS)
+class POLKRegressor(Regressor):
+    """Kernel regressor for streams, with a model that stays small (POLK).
+
+    The same algorithm as :class:`POLKClassifier`, for one or several real targets.
+
+    Parameters
+    ----------
+    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, schedule, regularization,
+    batch_size, epochs, shuffle, average, normalize_y, refit, dtype, n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, t_, trace_}
+
+    References
+    ----------
+    A. Koppel, G. Warnell, E. Stump, A. Ribeiro: Parsimonious online learning with kernels via
+    sparse projections in function space. Journal of Machine Learning Research 20, 2019.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from parsimon import POLKRegressor
+    >>> X, y = make_friedman1(1000, random_state=0)
+    >>> model = POLKRegressor(random_state=0).fit(X[:800], y[:800])
+    >>> model.score(X[800:], y[800:]) > 0.95
+    True
+    """
+
+    loss: str = "squared"
+    _: KW_ONLY
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "auto"
+    learning_rate: float | str = "auto"
+    parsimony: float | str = "auto"
+    budget: float | AdaptiveBudget | None = None
+    max_points: int | None = None
+    schedule: PowerLaw | str = "constant"
+    regularization: float | str = "auto"
+    batch_size: int = 32
+    epochs: int | str = "auto"
+    shuffle: bool = True
+    average: bool = True
+    normalize_y: bool = True
+    refit: bool = True
+    dtype: str = "float64"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _algorithms = ("polk",)
+    _new_model = new_polk

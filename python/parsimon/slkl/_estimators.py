@@ -1,0 +1,214 @@
+"""The SLKL regressor, and the classifier that is one regression for each class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS, documented
+from parsimon._labels import Labels
+from parsimon._model import Array
+from parsimon._targets import Targets
+
+from ._common import SLKL
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_ENTRIES = """
+gamma : float, "scale" or "median", default={default}
+    Width of a kernel given by name, as in scikit-learn: 1 / (n_features * X.var()) for
+    "scale"; from the median distance between samples for "median".
+n_columns : int, float or None, default={default}
+    M: how many training points may carry the function, drawn at random. An integer, a
+    fraction of all samples, or None for all of them.
+sparsity : float, default={default}
+    Price nu of the weights of the kernels. It goes with the square of the targets' scale.
+regularization : float, default={default}
+    Ridge parameter lambda. Only the product of ``regularization`` and ``sparsity`` matters for
+    the function: with it, ``mu_`` scales like ``regularization``.
+center : bool, default={default}
+    Whether to subtract the mean of the targets; False does as the paper.
+tol : float, default={default}
+    With "shrinking", how far the objective may be above its minimum, relative to itself; with
+    "uniform", the relative decrease in an epoch below which to stop.
+max_iter : int, default={default}
+    Epochs at most.
+step : {"exact", "newton"}, default={default}
+    How a weight is chosen while the others stay: the best value, or the paper's Newton step.
+selection : {"shrinking", "uniform"}, default={default}
+    Which weights are chosen in an epoch: "shrinking" looks at the gradient of all and chooses
+    those that are not at their best, then solves for all that are not 0; "uniform" draws M at
+    random, as in the paper.
+store_columns : bool, default={default}
+    Whether to keep the products of all M columns, M^2 numbers, so that a step costs O(m0^2)
+    with m0 weights that are not 0. False keeps only the m0 columns in use, n m0 numbers, and
+    computes the others when they are needed.
+warm_start : bool, default={default}
+    Whether ``fit`` starts from the weights of the last one, for the same columns: quick when
+    only ``sparsity`` has changed a little.
+random_state : int, RandomState instance or None, default={default}
+    Source of the columns, and of the order of steps.
+verbose : int, default={default}
+    1 prints a line when ``fit`` is done.
+mu_ : ndarray of shape (n_columns,) or (n_columns, n_outputs)
+    Weights of the kernels; those of different targets or classes are learned independently.
+columns_ : ndarray of int of shape (n_columns,)
+    The training samples that the columns belong to.
+support_ : ndarray of int of shape (model_order_,)
+    Those among them with a weight.
+objective_ : ndarray of shape (n_iter_ + 1,)
+    The objective before the first epoch and after each, summed over outputs.
+dual_gap_ : float
+    The last objective is at most this far above the minimum.
+n_iter_ : int
+    Number of epochs.
+intercept_ : ndarray of shape (n_outputs,)
+    The mean that was subtracted from the targets, or zeros.
+dictionary_ : ndarray of shape (model_order_, n_features_in_)
+    The points of the model, ``X[support_]``.
+"""
+
+
+@documented(OF_REGRESSORS, _ENTRIES)
+class SLKLRegressor(RegressorMixin, SLKL):
+    """Regression with a learned kernel of low rank (SLKL).
+
+    Each of M training points x_m gives a kernel of rank one, k(x, x_m) k(x', x_m) / k(x_m, x_m).
+    Their weights mu >= 0 are learned together with the function: with c_m the values of the m-th
+    kernel's feature at the samples, mu minimises the convex::
+
+        y' (I + sum_m mu_m c_m c_m' / regularization)^-1 y + sparsity * sum_m mu_m
+
+    which leaves most of them at 0. The points with mu > 0 carry the function. Its minimum is that
+    of the Lasso ``||y - C w||^2 + 2 sqrt(regularization * sparsity) |w|_1``, which gives a bound
+    on how far a solution can be from it, ``dual_gap_``.
+
+    Parameters
+    ----------
+    {kernel, gamma, n_columns, sparsity, regularization, center, tol, max_iter, step, selection,
+    store_columns, warm_start, n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    {mu_, columns_, support_, objective_, dual_gap_, n_iter_, intercept_, dictionary_, weights_,
+    model_order_, expansion_, n_features_in_}
+
+    References
+    ----------
+    P. Machart, T. Peel, S. Anthoine, L. Ralaivola, H. Glotin: Stochastic low-rank kernel learning
+    for regression. International Conference on Machine Learning, 2011.
+
+    Examples
+    --------
+    >>> from parsimon import SLKLRegressor
+    >>> from parsimon.datasets import make_sinc
+    >>> X, y = make_sinc(1000, random_state=0)
+    >>> model = SLKLRegressor(gamma=0.5, n_columns=256, random_state=0).fit(X, y)
+    >>> model.model_order_ < 80
+    True
+    >>> model.score(*make_sinc(500, snr_db=None, random_state=1)) > 0.98
+    True
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn kernel and function; sparse samples are made dense.
+
+        {X, y -> self}
+        """
+        with self._unchanged_on_error():
+            self._check_parameters()
+            X, y = self._validate_both(X, y)
+            self._learn(X, y.reshape(len(y), -1), {"_single_": y.ndim == 1})
+        return self
+
+    def predict(self, X: ArrayLike) -> Array:
+        """Return the predicted target of each sample.
+
+        {X -> predictions}
+        """
+        values = self._values(X)
+        return values[:, 0] if self._single_ else values
+
+    def _validate_both(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, Array]:
+        X, y = self._validate(X, y, reset=True, multi_output=True, y_numeric=True)
+        return X, np.asarray(y, dtype=np.float64)
+
+    def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+        return super()._stored(outputs) | {"_single_": Targets.stored(outputs)["_single_"]}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+@documented(OF_CLASSIFIERS, _ENTRIES)
+class SLKLClassifier(ClassifierMixin, SLKL):
+    """Classification by regression on the labels with learned kernels of low rank (SLKL).
+
+    For each class the kernel and the function of :class:`SLKLRegressor` are learned for targets 1
+    (this class) and -1 (the others); the class with the largest value wins. Columns and their
+    products are shared between classes. Two classes need one function.
+
+    Parameters
+    ----------
+    {kernel, gamma, n_columns, sparsity, regularization, center, tol, max_iter, step, selection,
+    store_columns, warm_start, n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    {classes_, mu_, columns_, support_, objective_, dual_gap_, n_iter_, intercept_, dictionary_,
+    weights_, model_order_, expansion_, n_features_in_}
+
+    Examples
+    --------
+    >>> from parsimon import SLKLClassifier
+    >>> from parsimon.datasets import make_multidist
+    >>> X, y = make_multidist(1500, random_state=0)
+    >>> model = SLKLClassifier(n_columns=200, random_state=0).fit(X[:1000], y[:1000])
+    >>> model.score(X[1000:], y[1000:]) > 0.9
+    True
+    """
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn a kernel and a function for each class; sparse samples are made dense.
+
+        {X, y -> self}
+        """
+        with self._unchanged_on_error():
+            self._check_parameters()
+            X, y = self._validate(X, y, reset=True)
+            labels = Labels.found_in(y)
+            classes = len(labels.classes)
+            shown = [1] if classes == 2 else np.arange(classes)
+            self._learn(X, np.where(labels.encode(y) == shown, 1.0, -1.0), labels.fitted())
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return the values of the learned functions.
+
+        {X -> values}
+        """
+        values = self._values(X)
+        return Labels(self.classes_).scores(values)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the label of each sample.
+
+        {X -> labels}
+        """
+        scores = self.decision_function(X)
+        return Labels(self.classes_).decode(scores)
+
+    def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+        return super()._stored(outputs) | Labels.stored(outputs)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags

@@ -1,0 +1,386 @@
+"""The paper's Algorithms 1, 3 and 4 for intensities, and logistic regression."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any
+
+from parsimon import _core
+from parsimon._checks import choice, count, number
+from parsimon._classifier import Classifier
+from parsimon._docs import OF_CLASSIFIERS
+from parsimon._parameters import estimator
+from parsimon._stream import Samples
+from parsimon.kernels import Kernel
+from parsimon.polk import new_polk
+from parsimon.schedules import AdaptiveBudget, PowerLaw
+
+from ._base import Intensity
+from ._settings import hybrid_model, newton_model, spppot_model
+
+MIRRORS = ("kl", "euclidean", "mahalanobis")
+GRADIENTS = ("likelihood", "kernel_embedding", "sign")
+METHODS = ("mirror_descent", "dual_averaging")
+
+_ENTRIES = """
+domain : "auto" or array-like of shape (n_features, 2), default={default}
+    Where points can be: a pair (low, high) for each feature. The density is zero elsewhere.
+    "auto" takes the range of the data and a tenth more on either side.
+grid_size : int, sequence of int or "auto", default={default}
+    Cells of the grid along each feature. "auto" makes them half as wide as the kernel, or as
+    wide if there would be more than 256; beyond 1,024, that many nodes are scattered over the
+    domain.
+kernel : parsimon.kernels.Kernel or str, default={default}
+    A kernel, or the name of one: "rbf", "laplacian", "matern", "cauchy", "student_t".
+bandwidth : float, sequence of float or "silverman", default={default}
+    Length of a kernel given by name, for all features or for each. The paper's "bandwidth" is
+    its square.
+parsimony : float or "auto", default={default}
+    alpha in the budget alpha * eta; larger values make smaller models.
+budget : float or parsimon.schedules.AdaptiveBudget, optional
+    The compression budget itself instead, in Hilbert norm; 0 keeps every point. One that adapts
+    holds a number of points, the nodes of the grid included.
+gradient : {"likelihood", "kernel_embedding", "sign"}, default={default}
+    The gradient of the likelihood with respect to z; the paper's pseudo-gradient (26), which
+    divides by the density and has no fixed point where there are no data; or the sign of the
+    first on the grid.
+damping : float or "auto", default={default}
+    delta, the multiple of the identity that the sum of outer products starts with. "auto"
+    takes a tenth of the mean squared length of the gradients' kernel part.
+weights_ : ndarray of shape (model_order_, 1)
+    Their weights.
+model_order_ : int
+    Number of points, the nodes of the grid included.
+expansion_ : KernelExpansion
+    The function z.
+domain_ : ndarray of shape (n_features_in_, 2)
+    Where points can be.
+nodes_ : ndarray of shape (n_nodes, n_features_in_)
+    The nodes of the grid.
+integral_ : float
+    Integral of the density over the domain, measured on a finer rule than in training. Near 1.
+n_points_ : int
+    Points seen; those of repeated epochs count once.
+n_rejected_ : int
+    Points that were left out because they were outside the domain.
+trace_ : dict of ndarray
+    One entry for each mini-batch (or 32 samples, where each is a step): "samples" seen,
+    "model_order", "active" samples, mean "loss" (the negative log-likelihood) before the step,
+    "compression_error" and "budget"; and "validation_nll" where it was measured, if there are
+    validation data.
+"""
+
+
+@estimator(_ENTRIES)
+class SPPPOTIntensity(Intensity):
+    """Density and intensity of points from a stream, positive by construction (SPPPOT).
+
+    The logarithm of the density is a function z in a Hilbert space. Each mini-batch takes a step of
+    stochastic mirror descent on the Poisson likelihood, whose integral is a sum over the nodes of
+    a grid, and is compressed by kernel orthogonal matching pursuit: points are dropped as long as
+    z moves by no more than a budget. The nodes of the grid always stay.
+
+    Parameters
+    ----------
+    {domain, grid_size, kernel, bandwidth, learning_rate, parsimony, budget, batch_size}
+    mirror : {"kl", "euclidean", "mahalanobis"}, default="kl"
+        How the density f (relative to the uniform one) and z belong together: f = exp(z), which is
+        positive whatever z is; f = z; or f = r z with r half uniform, half a Gaussian with the
+        moments of the data. The last two can become negative.
+    {gradient}
+    method : {"mirror_descent", "dual_averaging"}, default="mirror_descent"
+        Whether steps are added to z, or gradients to a sum that the step size multiplies.
+    regularization : float or "auto", default="auto"
+        Weight of the squared norm of z. "auto" is a tenth over the number of samples in ``fit``
+        and zero in ``partial_fit``.
+    {epochs, shuffle}
+    average : bool, default=True
+        Whether the density comes from an average of the iterates z, weighted towards the latest,
+        instead of the last one.
+    {n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    {dictionary_, weights_, model_order_, expansion_, domain_, nodes_, integral_, n_points_,
+    n_rejected_, n_features_in_, t_, trace_}
+
+    References
+    ----------
+    A. Chakraborty, K. Rajawat, A. Koppel: Sparse representations of positive functions via first
+    and second-order pseudo-mirror descent. IEEE Transactions on Signal Processing 70, 2022.
+
+    Examples
+    --------
+    >>> from parsimon import SPPPOTIntensity
+    >>> from parsimon.datasets import make_poisson_gaussian
+    >>> X = make_poisson_gaussian(2000, random_state=0)
+    >>> model = SPPPOTIntensity(domain=(0, 1), random_state=0).fit(X)
+    >>> abs(model.integral_ - 1) < 0.02
+    True
+    >>> round(model.expected_count((0.5, 1.0)) / len(X), 1)
+    0.5
+    >>> model.sample(3, random_state=0).shape
+    (3, 1)
+    """
+
+    _: KW_ONLY
+    domain: Any = "auto"
+    grid_size: Any = "auto"
+    kernel: Kernel | str = "rbf"
+    bandwidth: Any = "silverman"
+    learning_rate: float | str = "auto"
+    parsimony: float | str = "auto"
+    budget: float | AdaptiveBudget | None = None
+    batch_size: int = 30
+    mirror: str = "kl"
+    gradient: str = "likelihood"
+    method: str = "mirror_descent"
+    regularization: float | str = "auto"
+    epochs: int | str = "auto"
+    shuffle: bool = True
+    average: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _words = {
+        **Intensity._words,
+        "mirror": choice(*MIRRORS),
+        "gradient": choice(*GRADIENTS),
+        "method": choice(*METHODS),
+    }
+    _algorithms = ("spppot",)
+    _make_model = spppot_model
+
+
+@estimator(_ENTRIES)
+class MirrorNewtonIntensity(Intensity):
+    """Density and intensity of points from a stream, by online quasi-Newton mirror descent.
+
+    As :class:`SPPPOTIntensity`, on the nodes of the grid alone, with steps that are scaled by the
+    inverse of the sum of the gradients' outer products. A sample costs the square of the number of
+    nodes. The density is that of an average of the last iterates.
+
+    Parameters
+    ----------
+    {domain, grid_size, kernel, bandwidth}
+    learning_rate : float or "auto", default="auto"
+        Step size eta; "auto" is 2.
+    {damping, epochs, shuffle, n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    dictionary_ : ndarray of shape (model_order_, n_features_in_)
+        The points of the model, which are the nodes of the grid.
+    {weights_, model_order_}
+    expansion_ : KernelExpansion
+        The function z whose exponential the density is, times a constant.
+    {domain_, nodes_, integral_, n_points_, n_rejected_, n_features_in_, t_, trace_}
+
+    References
+    ----------
+    A. Chakraborty, K. Rajawat, A. Koppel: Sparse representations of positive functions via first
+    and second-order pseudo-mirror descent. IEEE Transactions on Signal Processing 70, 2022.
+
+    Examples
+    --------
+    >>> from parsimon import MirrorNewtonIntensity
+    >>> from parsimon.datasets import make_poisson_gaussian
+    >>> X = make_poisson_gaussian(2000, random_state=0)
+    >>> model = MirrorNewtonIntensity(domain=(0, 1), random_state=0).fit(X)
+    >>> abs(model.integral_ - 1) < 0.01
+    True
+    """
+
+    _: KW_ONLY
+    domain: Any = "auto"
+    grid_size: Any = "auto"
+    kernel: Kernel | str = "rbf"
+    bandwidth: Any = "silverman"
+    learning_rate: float | str = "auto"
+    damping: float | str = "auto"
+    epochs: int | str = "auto"
+    shuffle: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    # Samples for which there is one entry in the trace; each of them is a step.
+    batch_size = 32
+
+    _words = {**Intensity._words, "damping": number(positive=True, auto=True)}
+    _algorithms = ("mirror_newton",)
+    # Steps of second order need fewer passes, and fit the noise if they have many.
+    _effort = (40_000, 20)
+    _make_model = newton_model
+
+
+@estimator(_ENTRIES)
+class HybridIntensity(Intensity):
+    """Density and intensity of points from a stream: first-order steps, then quasi-Newton ones.
+
+    :class:`SPPPOTIntensity` finds the dictionary. When the model order is stable, the dictionary is
+    fixed and :class:`MirrorNewtonIntensity`'s steps refine the weights, with an integral on at
+    least twice as many nodes as the dictionary has points.
+
+    The model order counts as stable once it has stayed within a band of 2 points or 2 %, whichever
+    is more, for `patience` mini-batches in a row, or after `first_phase` mini-batches.
+
+    Parameters
+    ----------
+    {domain, grid_size, kernel, bandwidth}
+    learning_rate : float or "auto", default="auto"
+        Step size of the first phase.
+    newton_learning_rate : float or "auto", default="auto"
+        Step size of the second phase; "auto" is 2.
+    {damping, parsimony, budget}
+    batch_size : int, default=30
+        Samples in a mini-batch of the first phase.
+    {gradient}
+    regularization : float or "auto", default="auto"
+        Weight of the squared norm of z in the first phase.
+    patience : int or "auto", default="auto"
+        Mini-batches for which the model order must be stable; "auto" is one epoch in ``fit`` and
+        300 mini-batches in ``partial_fit``.
+    first_phase : int or "auto", default="auto"
+        Mini-batches that the first phase has at most; "auto" is half of them in ``fit`` and 3,000
+        in ``partial_fit``.
+    {epochs, shuffle, n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    in_second_phase_ : bool
+        Whether the dictionary has been fixed.
+    {dictionary_, weights_, model_order_, expansion_, domain_, nodes_, integral_, n_points_,
+    n_rejected_, n_features_in_, t_, trace_}
+
+    References
+    ----------
+    A. Chakraborty, K. Rajawat, A. Koppel: Sparse representations of positive functions via first
+    and second-order pseudo-mirror descent. IEEE Transactions on Signal Processing 70, 2022.
+
+    Examples
+    --------
+    >>> from parsimon import HybridIntensity
+    >>> from parsimon.datasets import make_poisson_gaussian
+    >>> X = make_poisson_gaussian(2000, random_state=0)
+    >>> model = HybridIntensity(domain=(0, 1), random_state=0).fit(X)
+    >>> model.in_second_phase_, abs(model.integral_ - 1) < 0.01
+    (True, True)
+    """
+
+    _: KW_ONLY
+    domain: Any = "auto"
+    grid_size: Any = "auto"
+    kernel: Kernel | str = "rbf"
+    bandwidth: Any = "silverman"
+    learning_rate: float | str = "auto"
+    newton_learning_rate: float | str = "auto"
+    damping: float | str = "auto"
+    parsimony: float | str = "auto"
+    budget: float | AdaptiveBudget | None = None
+    batch_size: int = 30
+    gradient: str = "likelihood"
+    regularization: float | str = "auto"
+    patience: int | str = "auto"
+    first_phase: int | str = "auto"
+    epochs: int | str = "auto"
+    shuffle: bool = True
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    # What SPPPOTIntensity may choose.
+    mirror, method, average = "kl", "mirror_descent", True
+
+    _words = {
+        **Intensity._words,
+        "newton_learning_rate": number(positive=True, auto=True),
+        "damping": number(positive=True, auto=True),
+        "gradient": choice(*GRADIENTS),
+        "patience": count(auto=True),
+        "first_phase": count(auto=True),
+    }
+    _algorithms = ("hybrid",)
+    _effort = MirrorNewtonIntensity._effort
+    _make_model = hybrid_model
+
+    @property
+    def in_second_phase_(self) -> bool:
+        """Whether the dictionary has been fixed."""
+        return bool(self._state("in_second_phase_").in_second_phase)
+
+
+@estimator(OF_CLASSIFIERS)
+class SPPPOTClassifier(Classifier):
+    """Kernel logistic regression of positive functions, for streams, with a model that stays small.
+
+    As :class:`POLKClassifier` with the logistic loss, but the score of each class is a positive
+    function f = exp(z): the probabilities are the softmax of the f, and z takes steps along the
+    gradient with respect to f (mirror descent with the KL map). There is one function for each
+    class, and one dictionary for all.
+
+    Parameters
+    ----------
+    {kernel, gamma, learning_rate, parsimony, budget, max_points, schedule}
+    regularization : float or "auto", default="auto"
+        Weight lambda of the squared norm of z.
+    {batch_size, epochs, shuffle, average, dtype, n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    {dictionary_}
+    weights_ : ndarray of shape (model_order_, n_classes)
+        Their weights.
+    {model_order_}
+    expansion_ : KernelExpansion
+        The function z, with one output for each class.
+    {classes_, n_features_in_, t_, trace_}
+
+    References
+    ----------
+    A. Chakraborty, K. Rajawat, A. Koppel: Sparse representations of positive functions via first
+    and second-order pseudo-mirror descent. IEEE Transactions on Signal Processing 70, 2022.
+
+    Examples
+    --------
+    >>> from parsimon import SPPPOTClassifier
+    >>> from parsimon.datasets import make_multidist
+    >>> X, y = make_multidist(2000, random_state=0)
+    >>> model = SPPPOTClassifier(random_state=0, epochs=2).fit(X[:1500], y[:1500])
+    >>> model.score(X[1500:], y[1500:]) > 0.8
+    True
+    >>> model.predict_proba(X[:3]).shape
+    (3, 5)
+    """
+
+    _: KW_ONLY
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "scale"
+    learning_rate: float | str = "auto"
+    parsimony: float | str = "auto"
+    budget: float | AdaptiveBudget | None = None
+    max_points: int | None = None
+    schedule: PowerLaw | str = "constant"
+    regularization: float | str = "auto"
+    batch_size: int = 32
+    epochs: int | str = "auto"
+    shuffle: bool = True
+    average: bool = True
+    dtype: str = "float64"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _algorithms = ("polk",)
+    _new_model = new_polk
+
+    def _core_loss(self, outputs: int) -> Any:  # noqa: ARG002
+        return _core.parse_loss("mirror_logistic")
+
+    def _n_outputs(self, samples: Samples) -> int:
+        return samples.n_classes
+
+    def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:
+        wrong = super()._foreign_entries(entries)
+        return wrong if entries["loss"] == "mirror_logistic" else [*wrong, "loss"]

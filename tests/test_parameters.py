@@ -1,0 +1,101 @@
+"""One word, one meaning, in every estimator."""
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+from polk_common import assert_refused, curve, task
+
+import parsimon
+from parsimon import _core, _io, kernels
+from parsimon.schedules import AdaptiveBudget
+
+ESTIMATORS = {
+    name: cls
+    for name, cls in vars(parsimon).items()
+    if inspect.isclass(cls) and hasattr(cls, "get_params")
+}
+
+
+def words(name):
+    return list(inspect.signature(ESTIMATORS[name]).parameters)
+
+
+def with_words(*wanted):
+    return [name for name in ESTIMATORS if set(wanted) <= set(words(name))]
+
+
+def data(cls):
+    if cls.__name__.endswith("Classifier"):
+        return task()
+    X, y = curve()
+    if cls.__name__.endswith("Intensity"):
+        return (X,)
+    return (X, y, np.roll(X, 1, axis=0)) if cls is parsimon.PolicyEvaluator else (X, y)
+
+
+def test_all_estimators_are_here():
+    assert len(ESTIMATORS) == 14
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_says_how_many_threads_it_uses(name):
+    given = words(name)
+    assert given[given.index("n_jobs") :] == ["n_jobs", "random_state", "verbose"]
+
+
+@pytest.mark.parametrize("name", with_words("budget", "parsimony"))
+def test_a_budget_and_the_constant_of_another_one_exclude_each_other(name):
+    cls = ESTIMATORS[name]
+    functions = (lambda *b: b[0],) * 3 if name == "CompositionalLearner" else ()
+    for budget in (0.1, AdaptiveBudget(20)):
+        model = cls(*functions, budget=budget, parsimony=0.1)
+        with pytest.raises(ValueError, match=r"Give budget, .* or parsimony, .* not both"):
+            model.fit(*data(cls))
+        assert not hasattr(model, "dictionary_")
+
+
+@pytest.mark.parametrize("more", [{}, {"budget": 1e-3}, {"parsimony": 1e-3}], ids=str)
+@pytest.mark.parametrize("name", ["POLKClassifier", "POLKRegressor", "SPPPOTClassifier"])
+def test_there_are_never_more_than_max_points(name, more):
+    cls = ESTIMATORS[name]
+    given = {"kernel": kernels.Gaussian(0.5), "max_points": 9, "epochs": 3, "random_state": 0}
+    model = cls(**given, **more).fit(*data(cls))
+    assert model.trace_["model_order"].max() == 9
+
+
+def test_an_adaptive_budget_is_a_value():
+    budget = AdaptiveBudget(12, initial=0.5)
+    assert budget == AdaptiveBudget(12, 0.5)
+    assert eval(repr(budget)) == budget
+    assert_refused(
+        parsimon.POLKRegressor(budget="adaptive"), lambda m: m.fit(*curve()), "budget must be"
+    )
+
+
+OLD = {
+    "max_model_order": ("POLKClassifier", {}, {"budget": AdaptiveBudget(12)}),
+    "target_model_order": (
+        "SPPPOTIntensity",
+        {"parsimony": 0.25},
+        {"budget": AdaptiveBudget(12, 0.25), "parsimony": "auto"},
+    ),
+    "budget": ("BSGDClassifier", {}, {"max_points": 12}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The model order is", "ignore:The learned density integrates")
+@pytest.mark.parametrize("old", OLD)
+def test_files_with_the_words_of_earlier_versions(old, monkeypatch):
+    name, more, now = OLD[old]
+    cls = ESTIMATORS[name]
+    model = cls(**now, random_state=0, epochs=1).fit(*data(cls))
+    entries = _io.to_entries(model)
+    parameters = json.loads(entries["estimator.parameters"])
+    parameters |= {"budget": None, old: 12, **more}
+    for word in set(now) - {"budget", "parsimony"}:
+        del parameters[word]
+    content = _core.archive_to_bytes({**entries, "estimator.parameters": json.dumps(parameters)})
+    monkeypatch.setattr(_core, "read_archive", lambda _: _core.archive_from_bytes(content))
+    assert parsimon.load("made up").get_params() == model.get_params()
