@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
-# A command is a module of this package: its docstring is the help, add_arguments(parser) declares
-# the options, run(options) returns the exit code. MissingDataError ends it with its message.
-COMMANDS = (
-    "speed",
-    "limits",
-    "compare",
-    "stream",
-    "intensity",
-    "intensity_speed",
-    "risk",
-    "policy",
-    "gym_policy",
-    "slkl_speed",
-    "paper",
-)
+# A command is a module: its docstring is the help, add_arguments(parser) declares the options,
+# run(options) returns the exit code. MissingDataError ends it with its message.
+COMMANDS = {
+    "speed": "bench.speed",
+    "limits": "bench.limits",
+    "stream": "bench.stream",
+    "compare": "bench.compare",
+    "paper": "bench.paper",
+    "risk": "bench.papers.risk",
+    "intensity": "bench.papers.intensity",
+    "policy": "bench.papers.policy",
+}
 
 
 class MissingDataError(Exception):
     """A command needs data that are not here; the message says which and what to do."""
+
+
+@contextmanager
+def left_out() -> Iterator[None]:
+    """Go on after the ``with`` if data are missing, and say so."""
+    try:
+        yield
+    except MissingDataError as error:
+        print(f"Left out: {error}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,14 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Benchmarks of parsimon.")
     commands = parser.add_subparsers(metavar="command", required=True)
-    for name in COMMANDS:
-        module = import_module(f"bench.{name}")
+    for name, path in COMMANDS.items():
+        module = import_module(path)
         summary = (module.__doc__ or "").strip()
         command = commands.add_parser(
             name, help=summary.splitlines()[0].rstrip("."), description=summary.split("\n\n")[0]
         )
         module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, command=name)
     return parser
 
 

@@ -12,205 +12,215 @@ import os
 import pickle
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from bench import figures, machine, report
-from bench.baselines.peers import PACKAGES
-from bench.classification import WARM_UP_SAMPLES, Method
-from bench.cli import MissingDataError, positive_int
-from bench.compare_settings import DATA_SETS, LARGE, SMALL, DataSet, Row, rows
-from bench.comparison import load
-from bench.experiments import Result, Run, Store, progress_of_runs, significant
-from bench.tasks import REGULARIZATION, SETTINGS, Task
+import parsimon
+from bench import figures, machine, report, tasks
+from bench.baselines.peers import IntelSvm, RiverFourier, RiverNeighbors, VowpalSvm
+from bench.baselines.scikit import FourierSGD, Libsvm, NystroemSGD
+from bench.cli import left_out, positive_int
+from bench.report import Column, Table, one, two_digits
+from bench.runner import QUICK, Experiment, Figures, Like, Method, Row, Run
+from bench.tasks import Task
 
-HEADER = ("#", "method", "training s", "CPU s", "times POLK", "prediction s", "error %")
-HEADER += ("points", "bytes saved", "remarks")
 LIMIT, QUICK_LIMIT = 600, 3
 # Predictions may take this part of the limit; of a slow method only the first are made.
 PREDICTION_SHARE = 0.5
-LIMITED = ("river neighbors", "river fourier", "vowpal")
 PREDICTIONS, ENOUGH_SECONDS = 3, 10.0
-# Colours of the plot, by the first word of a method's name.
-FAMILIES = ("POLK", "BSGD", "SVC", "Nystroem", "RBFSampler", "river", "Vowpal")
+# What is timed has run before, on so many samples.
+WARM_UP_SAMPLES = 100
+PEERS = (IntelSvm, RiverNeighbors, RiverFourier, VowpalSvm)
+
+
+# -- what is compared: data sets, and on each the same methods -------------------------------------
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A task, and what its methods are told that is not in `tasks.py`."""
+
+    task: str
+    title: str
+    parsimony: tuple[float, float]  # K of POLK's smaller and of its larger model
+    passes: int
+    C: float  # of the support vector machines
+    with_defaults: bool = True  # whether there is a row for POLK with nothing set
+    quick: Mapping[str, Any] = field(default_factory=dict)
+
+
+FEW, TEXTURES = {"samples": 1000}, {"crop": 128, "pixels": 20_000}
+DATA_SETS = (
+    # With nothing set, POLK makes 20 passes with thousands of points: too long for all samples.
+    DataSet("mnist", "MNIST", (0.024, 0.016), 5, C=1.0, with_defaults=False),
+    DataSet("usps", "USPS", (0.02, 0.01), 5, C=10.0),
+    DataSet("brodatz", "Brodatz textures", (0.02, 0.01), 20, C=10.0, quick=TEXTURES),
+    # Drawn, so that there is something to compare where there are no data.
+    DataSet("multidist", "Five classes in the plane", (0.04, 1e-4), 1, C=1.0, quick=FEW),
+)
+# POLK's two models say how many points, components or neighbours the others get.
+SIZES = {size: Like(f"POLK, {size}", "model_order") for size in ("small", "large")}
+
+
+def methods(of: DataSet, limit: float) -> list[Method]:
+    """Return what is run, in this order; some learn for a limited time only."""
+    found = []
+    for size, K in zip(SIZES, of.parsimony, strict=True):
+        found.append(polk(f"POLK, {size}", K, of.passes))
+        if of.passes > 1:
+            found.append(polk(f"POLK, {size}, one pass", K, 1))
+        found.append(polk(f"POLK, {size}, averaged", K, of.passes, average=True))
+    K = tasks.SETTINGS[of.task]["parsimony"]["logistic"]
+    found.append(polk("POLK, logistic", K, of.passes, "logistic"))
+    if of.with_defaults:
+        found.append(Method("POLK, nothing set", nothing_set, remark="all by itself"))
+    if of.passes > 1:
+        found.append(bsgd("BSGD, small, one pass", "small", 1))
+    found += [bsgd(f"BSGD, {size}", size, of.passes) for size in SIZES]
+    C = {"C": of.C}
+    found += [
+        Method("SVC", Libsvm, C, remark=f"C = {of.C:g}"),
+        Method("SVC, Intel's extension", IntelSvm, C, remark=f"C = {of.C:g}"),
+    ]
+    found += [
+        Method(f"{name} + SGD, {size}", kind, {"points": points}, remark="20 passes")
+        for name, kind in (("Nystroem", NystroemSGD), ("RBFSampler", FourierSGD))
+        for size, points in SIZES.items()
+    ]
+    limited = {"seconds": limit}
+    small = {"points": SIZES["small"], **limited}
+    remark = f"C = {of.C:g}, one against the rest"
+    return [
+        *found,
+        Method("river, KNNClassifier", RiverNeighbors, small, remark="latest samples"),
+        Method("river, RBFSampler + softmax", RiverFourier, small, remark="one pass"),
+        Method("Vowpal Wabbit, ksvm", VowpalSvm, {**C, **limited}, remark=remark),
+    ]
+
+
+def polk(name: str, K: float, passes: int, loss: str = "hinge", **more: Any) -> Method:
+    settings = {"parsimony": K, "epochs": passes, **more}
+    return Method(name, "POLKClassifier", settings, loss, remark=f"K = {K:g}, {count(passes)}")
+
+
+def bsgd(name: str, size: str, passes: int) -> Method:
+    steps = {"learning_rate": 1.0, "batch_size": 1, "epochs": passes}
+    settings = {"max_points": SIZES[size], "maintenance": "merge", **steps}
+    return Method(name, "BSGDClassifier", settings, remark=f"merges, {count(passes)}")
+
+
+def nothing_set(random_state: int) -> Any:
+    return parsimon.POLKClassifier(random_state=random_state)
+
+
+def count(passes: int) -> str:
+    return "one pass" if passes == 1 else f"{passes} passes"
+
+
+# -- the command -----------------------------------------------------------------------------------
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = [each.task for each in DATA_SETS]
-    parser.add_argument("--data", type=Path, metavar="DIR", help="in place of PARSIMON_DATA")
-    parser.add_argument(
-        "--datasets",
-        nargs="+",
-        choices=names,
-        default=names,
-        metavar="NAME",
-        help=f"some of {', '.join(names)}; all by default",
-    )
-    parser.add_argument("--only", metavar="TEXT", help="methods with this in their name, and POLK")
-    parser.add_argument("--samples", type=positive_int, help="train on so many at most")
-    parser.add_argument("--quick", action="store_true", help="little data: whether it works")
-    parser.add_argument(
-        "--limit",
-        type=positive_int,
-        metavar="SECONDS",
-        help=f"training of river and Vowpal Wabbit; {LIMIT} by default",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("build/compare"),
-        metavar="DIR",
-        help="for kept runs and the plot; build/compare by default",
-    )
+    add = parser.add_argument
+    add("--data", type=Path, metavar="DIR", help="in place of PARSIMON_DATA")
+    add("--datasets", nargs="+", choices=names, default=names, help="all by default")
+    add("--only", metavar="TEXT", help="methods with this in their name, and POLK")
+    add("--samples", type=positive_int, help="train on so many at most")
+    add("--quick", action="store_true", help="little data: whether it works")
+    limited = f"training of river and Vowpal Wabbit; {LIMIT} by default"
+    add("--limit", type=positive_int, metavar="SECONDS", help=limited)
+    kept = "folder for kept runs, tables and the plot; build/compare by default"
+    add("--out", type=Path, default=Path("build/compare"), metavar="DIR", help=kept)
+    report.add_json(parser)
+    parser.set_defaults(runs=None)
 
 
 def run(options: argparse.Namespace) -> int:
     if options.data is not None:
         os.environ["PARSIMON_DATA"] = str(options.data)
-    found = []
+    found: dict[str, list[Row]] = {}
+    pages = []
     for data_set in DATA_SETS:
-        if data_set.task not in options.datasets:
-            continue
-        data_set = data_set.shortened if options.quick else data_set
-        if options.samples:
-            data_set = replace(data_set, data={**data_set.data, "samples": options.samples})
-        try:
-            found.append(compare(data_set, options))
-        except MissingDataError as error:
-            print(f"Left out: {error}")
-            continue
-        print(f"\n{section(found[-1])}\n")
+        if data_set.task in options.datasets:
+            with left_out():
+                found[data_set.title] = rows = experiment(data_set, options).rows(options)
+                pages.append(page(data_set, rows))
+                print(f"\n{pages[-1]}\n")
     if not found:
         return 2
-    write_page(options.out / "compare.md", found)
-    draw(options.out / "compare.png", found)
-    if options.json:
-        content = {"command": "compare", "quick": options.quick, "data_sets": found}
-        content["peers"] = {package: installed(package) for package in PACKAGES.values()}
-        report.write_json(options.json, {**content, **machine.environment()})
+    path = options.out / "compare.md"
+    path.write_text("\n\n".join(pages) + "\n", encoding="utf-8")
+    print(f"  {path}")
+    figures.write(path.with_suffix(".png"), partial(draw, found), len(found), (5.0, 5.6))
+    peers = {kind.package: machine.installed(kind.package) for kind in PEERS}
+    data_sets = {title: report.as_dicts(rows) for title, rows in found.items()}
+    report.write_json(options, peers=peers, data_sets=data_sets)
     return 0
 
 
-def compare(data_set: DataSet, options: argparse.Namespace) -> Result:
-    """Train all methods on a data set, and return what is known of it and of them."""
-    task = shuffled(load(data_set.task, 0, data_set.data, options.out / "cache"))
+def experiment(of: DataSet, options: argparse.Namespace) -> Experiment:
+    if options.quick:
+        of = replace(of, passes=min(of.passes, QUICK["epochs"]))
     limit = options.limit or (QUICK_LIMIT if options.quick else LIMIT)
-    store, results = Store(options.out / "runs"), {}
-    wanted = [row for row in rows(data_set) if is_wanted(row.method, options.only)]
-    plan = [row for row in wanted if not missing_package(row.method)]
-    with progress_of_runs(len(plan), data_set.title) as advance, machine.one_thread():
-        for row in plan:
-            method = complete(row, results, limit)
-            run = configuration(data_set, method)
-            kept = store.find(run)
-            result = kept or measure(task, method, limit)
-            if kept is None:
-                store.keep(run, result)
-            results[method.name] = {
-                "method": method.name,
-                "kept": kept is not None,
-                "settings": dict(method.settings),
-                "loss": method.loss,
-                "remarks": remarks(row, result),
-                **result,
-            }
-            advance(run)
-    return {
-        "name": data_set.task,
-        "title": data_set.title,
-        "samples": len(task.X),
-        "test_samples": len(task.X_test),
-        "features": task.features,
-        "classes": len(np.unique(task.y)),
-        "kernel": repr(task.kernel),
-        "rows": list(results.values()),
-        "left_out": [
-            f"{row.method.name}: pip install {missing_package(row.method)}"
-            for row in wanted
-            if row not in plan
-        ],
-    }
+    chosen = {"samples": options.samples} if options.samples else {}
+    return Experiment(
+        of.task,
+        of.title,
+        [each for each in methods(of, limit) if is_wanted(each, options.only)],
+        load=partial(load, name=of.task, cache=options.out / "cache"),
+        train=measure,
+        data=chosen,
+        offered=tasks.offered(of.task),
+        quick={"samples": 2000, "test_samples": 1000, **of.quick, **chosen},
+    )
 
 
-def shuffled(task: Task) -> Task:
+def is_wanted(method: Method, only: str | None) -> bool:
+    reference = method.name in {size.method for size in SIZES.values()}
+    return only is None or only.lower() in method.name.lower() or reference
+
+
+def load(seed: int, **data: Any) -> Task:
     """Return a task whose samples are in an order that all methods share.
 
     Those to test with, too: the first of MNIST's are harder than the rest, and slow methods are
     judged on the first.
     """
-    random = np.random.default_rng(0)
+    task, random = tasks.load(seed, **data), np.random.default_rng(seed)
     train, test = random.permutation(len(task.X)), random.permutation(len(task.X_test))
-    return replace(
-        task, X=task.X[train], y=task.y[train], X_test=task.X_test[test], y_test=task.y_test[test]
-    )
+    return Task(task.name, task.X[train], task.y[train], task.X_test[test], task.y_test[test])
 
 
-def is_wanted(method: Method, only: str | None) -> bool:
-    return only is None or only.lower() in method.name.lower() or method.name in (SMALL, LARGE)
+# -- measuring -------------------------------------------------------------------------------------
 
 
-def installed(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def missing_package(method: Method) -> str | None:
-    package = PACKAGES.get(method.kind)
-    return package if package and installed(package) is None else None
-
-
-def complete(row: Row, results: Mapping[str, Result], limit: float) -> Method:
-    """Fill in what is only known now: the size of another model, the seconds allowed."""
-    settings = dict(row.method.settings)
-    if row.like:
-        settings[row.size] = results[row.like]["points"]
-    if row.method.kind in LIMITED:
-        settings["seconds"] = limit
-    return replace(row.method, settings=settings)
-
-
-def configuration(data_set: DataSet, method: Method) -> Run:
-    """Return all that a row depends on."""
-    package = PACKAGES.get(method.kind, "scikit-learn")
-    of_task = SETTINGS[data_set.task]
-    settings = {
-        **asdict(method),
-        "kernel": of_task["kernel"],
-        "learning_rate": of_task["learning_rate"],
-        "regularization": REGULARIZATION,
-        package: installed(package),
-    }
-    return Run(data_set.task, settings.pop("name"), 0, data_set.data, settings)
-
-
-def measure(task: Task, method: Method, limit: float) -> Result:
+def measure(run: Run) -> Figures:
     """Train, predict and save."""
-    method.make(task, 0).fit(task.X[:WARM_UP_SAMPLES], task.y[:WARM_UP_SAMPLES])
-    model = method.make(task, 0)
+    task, limit = run.task, run.method.settings.get("seconds", float("inf"))
+    run.make().fit(task.X[:WARM_UP_SAMPLES], task.y[:WARM_UP_SAMPLES])
+    model = run.make()
     with machine.Stopwatch() as watch:
         model.fit(task.X, task.y)
-    allowed = PREDICTION_SHARE * limit if method.kind in LIMITED else float("inf")
-    predicted, times = predict(model, task.X_test, allowed)
-    count = len(predicted)
+    predicted, times = predict(model, task.X_test, PREDICTION_SHARE * limit)
+    made = len(predicted)
     return {
-        "train_seconds": watch.elapsed.wall,
-        "train_cpu_seconds": watch.elapsed.cpu,
+        **watch.figures,
         "samples": len(task.X),
         "samples_seen": getattr(model, "samples_seen_", len(task.X)),
-        "predict_seconds": median(times) * len(task.X_test) / count,
-        "predict_times": times,
-        "predictions": count,
+        "features": task.features,
+        "classes": len(np.unique(task.y)),
         "test_samples": len(task.X_test),
-        "error": float(100 * (predicted != task.y_test[:count]).mean()),
-        "points": int(model.model_order_),
+        "predict_seconds": median(times) * len(task.X_test) / made,
+        "predict_times": times,
+        "predictions": made,
+        "error": float(100 * (predicted != task.y_test[:made]).mean()),
+        "model_order": int(model.model_order_),
         "bytes": saved_bytes(model),
     }
 
@@ -219,130 +229,109 @@ def predict(model: Any, X: Any, limit: float) -> tuple[Any, list[float]]:
     """Predict up to three times, the first samples only if all would take longer than allowed."""
     with machine.Stopwatch() as watch:
         model.predict(X[:WARM_UP_SAMPLES])
-    affordable = min(len(X), WARM_UP_SAMPLES * limit / watch.elapsed.wall)
+    affordable = min(len(X), WARM_UP_SAMPLES * limit / watch.seconds)
     X = X[: max(WARM_UP_SAMPLES, int(affordable))]
     times: list[float] = []
     while len(times) < PREDICTIONS and sum(times) < ENOUGH_SECONDS:
         with machine.Stopwatch() as watch:
             predicted = model.predict(X)
-        times.append(watch.elapsed.wall)
+        times.append(watch.seconds)
     return predicted, times
-
-
-class ByteCounter:
-    """A file that only knows its size."""
-
-    size = 0
-
-    def write(self, data: Any) -> int:
-        self.size += memoryview(data).nbytes
-        return memoryview(data).nbytes
 
 
 def saved_bytes(model: Any) -> int:
     """Return the size of a model as its package saves it: our file, Vowpal's, or a pickle."""
     if hasattr(model, "saved_bytes_"):
         return int(model.saved_bytes_)
-    if hasattr(model, "save"):
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        if hasattr(model, "save"):
             model.save(path)
-            return path.stat().st_size
-    counter = ByteCounter()
-    pickle.dump(model, counter)
-    return counter.size
+        else:
+            with path.open("wb") as file:
+                pickle.dump(model, file)
+        return path.stat().st_size
 
 
-def remarks(row: Row, result: Result) -> str:
-    words = [row.remark] if row.remark else []
-    if result["samples_seen"] < result["samples"]:
-        words.append(f"stopped after {result['samples_seen']:,} of {result['samples']:,} samples")
-    if result["predictions"] < result["test_samples"]:
-        words.append(f"judged on {result['predictions']:,} test samples, prediction s scaled up")
+# -- showing ---------------------------------------------------------------------------------------
+
+# Colours of the plot, by the first word of a method's name.
+FAMILIES = ("POLK", "BSGD", "SVC", "Nystroem", "RBFSampler", "river", "Vowpal")
+
+
+COLUMNS = (
+    Column("training s", "seconds"),
+    Column("CPU s", "cpu_seconds"),
+    Column("times POLK", "times", two_digits),
+    Column("prediction s", "predict_seconds"),
+    Column("error %", "error", one(".2f")),
+    Column("points", "model_order", one(",")),
+    Column("bytes saved", "bytes", one(",")),
+)
+
+
+def page(of: DataSet, rows: Sequence[Row]) -> str:
+    """Write what was found on a data set as Markdown."""
+    first = rows[0].results[0]
+    trained = [
+        row.plus("times", lambda _, result: result["seconds"] / first["seconds"])
+        for row in rows
+        if row.sound
+    ]
+    table = Table.of_rows(of.title, trained, COLUMNS)
+    lines = [
+        [str(number), *line, remarks(row)]
+        for number, (line, row) in enumerate(zip(table.lines, trained, strict=True), start=1)
+    ]
+    notes = [
+        f"Left out, because it is not installed: {row.method.name}: {row.absent}"
+        for row in rows
+        if row.absent
+    ]
+    if kept := sum(row.results[0].kept for row in trained):
+        notes.append(f"{kept} of {len(lines)} rows are kept from an earlier run.")
+    if busy := sum(machine.was_busy(row.results[0]) for row in trained):
+        notes.append(f"The machine was busy with other work during {busy} of {len(lines)} rows.")
+    about = (
+        f"{first['samples']:,} samples of {first['features']} features in {first['classes']} "
+        f"classes, {first['test_samples']:,} to test; {tasks.SETTINGS[of.task]['kernel']!r}."
+    )
+    table = replace(table, header=("#", *table.header, "remarks"), lines=lines)
+    parts = [f"### {of.title}", about, table.markdown, "\n".join([*notes, *table.notes])]
+    return "\n\n".join(part for part in parts if part)
+
+
+def remarks(row: Row) -> str:
+    (found,), words = row.results, [row.method.remark]
+    if found["samples_seen"] < found["samples"]:
+        words.append(f"stopped after {found['samples_seen']:,} of {found['samples']:,} samples")
+    if found["predictions"] < found["test_samples"]:
+        words.append(f"judged on {found['predictions']:,} test samples, prediction s scaled up")
     return "; ".join(words)
 
 
-def section(found: Result) -> str:
-    """Write what was found on a data set as Markdown."""
-    about = (
-        f"{found['samples']:,} samples of {found['features']} features in {found['classes']} "
-        f"classes, {found['test_samples']:,} to test; {found['kernel']}."
-    )
-    reference = next(row for row in found["rows"] if row["method"] == SMALL)["train_seconds"]
-    lines = [cells(number, row, reference) for number, row in enumerate(found["rows"], start=1)]
-    notes = [f"Left out, because it is not installed: {each}" for each in found["left_out"]]
-    kept = sum(row["kept"] for row in found["rows"])
-    if kept:
-        notes.append(f"{kept} of {len(lines)} rows are kept from an earlier run.")
-    busy = sum(
-        row["train_seconds"] > machine.BUSY * row["train_cpu_seconds"] for row in found["rows"]
-    )
-    if busy:
-        notes.append(f"The machine was busy with other work during {busy} of {len(lines)} rows.")
-    parts = [f"### {found['title']}", about, report.markdown(HEADER, lines)]
-    return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])])
-
-
-def write_page(path: Path, found: Sequence[Result]) -> None:
-    """Write what was printed, for a page of the documentation."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = "\n\n".join(map(section, found))
-    path.write_text(f"{text}\n", encoding="utf-8")
-    print(f"  {path}")
-
-
-def cells(number: int, row: Result, reference: float) -> list[str]:
-    return [
-        str(number),
-        row["method"],
-        significant(row["train_seconds"]),
-        significant(row["train_cpu_seconds"]),
-        significant(row["train_seconds"] / reference, 2),
-        significant(row["predict_seconds"]),
-        f"{row['error']:.2f}",
-        f"{row['points']:,}",
-        f"{row['bytes']:,}",
-        row["remarks"],
-    ]
-
-
-def draw(path: Path, found: Sequence[Result]) -> None:
+def draw(found: Mapping[str, Sequence[Row]], panels: Sequence[Any]) -> None:
     """Draw error against training time; numbers are those of the rows."""
-    sheet = figures.new_sheet(path, len(found), width=5.0, height=5.6)
-    if sheet is None:
-        return
     from matplotlib.lines import Line2D
     from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-    from parsimon.plotting._common import PALETTE
-
-    colors = dict(zip(FAMILIES, PALETTE, strict=True))
-    for axes, each in zip(sheet.subplots(1, len(found), squeeze=False)[0], found, strict=True):
-        for number, row in enumerate(each["rows"], start=1):
+    colors = dict(zip(FAMILIES, figures.palette(), strict=True))
+    for axes, (title, rows) in zip(panels, found.items(), strict=True):
+        for number, row in enumerate((row for row in rows if row.sound), start=1):
+            family = next(name for name in FAMILIES if row.method.name.startswith(name))
+            (result,) = row.results
             # No mistakes at all are drawn as half a one: the axis has no zero.
-            at = row["train_seconds"], max(row["error"], 50 / row["predictions"])
-            axes.plot(*at, "o", color=colors[family(row)], markersize=5)
+            at = result["seconds"], max(result["error"], 50 / result["predictions"])
+            axes.plot(*at, "o", color=colors[family], markersize=5)
             axes.annotate(str(number), at, xytext=(4, 3), textcoords="offset points", fontsize=7)
-        axes.set(title=each["title"], xlabel="training, seconds", xscale="log", yscale="log")
+        axes.set(title=title, xlabel="training, seconds", xscale="log", yscale="log")
         # Errors often stay within a decade, where only the minor ticks are.
         low, high = axes.get_ylim()
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.yaxis.set_minor_formatter(
-            StrMethodFormatter("{x:g}") if high < 20 * low else NullFormatter()
-        )
-        axes.spines[["top", "right"]].set_visible(False)
-    sheet.axes[0].set_ylabel("test error, %")
-    names = [Line2D([], [], marker="o", linestyle="", color=color) for color in colors.values()]
-    sheet.legend(
-        names,
-        colors,
-        title="numbers are those of the tables' rows",
-        loc="outside lower center",
-        ncols=len(colors),
-        frameon=False,
-    )
-    figures.save(sheet, path)
-
-
-def family(row: Result) -> str:
-    return next(name for name in FAMILIES if row["method"].startswith(name))
+        plain = StrMethodFormatter("{x:g}")
+        axes.yaxis.set_major_formatter(plain)
+        axes.yaxis.set_minor_formatter(plain if high < 20 * low else NullFormatter())
+        figures.bare(axes)
+    panels[0].set_ylabel("test error, %")
+    handles = [Line2D([], [], marker="o", linestyle="", color=color) for color in colors.values()]
+    title = "numbers are those of the tables' rows"
+    figures.legend_below(panels[0], handles, list(colors), title=title, ncols=len(colors))

@@ -1,12 +1,54 @@
-"""Figures as PNG: curves side by side. Without matplotlib there is a sentence instead."""
+"""Figures as PNG. Without matplotlib there is a sentence instead."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+SIZE = (4.2, 3.6)  # inches of one plot
+
+
+def write(
+    path: Path,
+    draw: Callable[[Sequence[Any]], None],
+    panels: int = 1,
+    size: tuple[float, float] = SIZE,
+    **subplots: Any,
+) -> None:
+    """Write a figure of so many plots in a row; `draw` gets their axes."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        print(
+            f"{path} was not drawn: it needs matplotlib. "
+            "Install it with: pip install 'parsimon[plot]'",
+            file=sys.stderr,
+        )
+        return
+    sheet = Figure(figsize=(size[0] * panels, size[1]), dpi=110, layout="constrained")
+    draw(sheet.subplots(1, panels, squeeze=False, **subplots)[0])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sheet.savefig(path)
+    print(f"  {path}")
+
+
+def palette() -> Sequence[str]:
+    from parsimon.plotting._common import PALETTE
+
+    return PALETTE
+
+
+def bare(axes: Any) -> None:
+    """Take the frame away above and on the right."""
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def legend_below(axes: Any, handles: Sequence[Any], names: Sequence[str], **more: Any) -> None:
+    """Write one legend for all plots of the figure below them."""
+    axes.figure.legend(handles, names, loc="outside lower center", frameon=False, **more)
 
 
 @dataclass(frozen=True)
@@ -19,52 +61,24 @@ class Panel:
     logarithmic: bool = False
 
 
-def new_sheet(path: Path, panels: int = 1, width: float = 4.2, height: float = 3.6) -> Any:
-    """Return an empty matplotlib figure for so many plots in a row; None without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print(
-            f"{path} was not drawn: it needs matplotlib. "
-            "Install it with: pip install 'parsimon[plot]'",
-            file=sys.stderr,
-        )
-        return None
-    return Figure(figsize=(width * panels, height), dpi=110, layout="constrained")
-
-
-def save(sheet: Any, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sheet.savefig(path)
-    print(f"  {path}")
-
-
 def draw_panels(path: Path, panels: Sequence[Panel]) -> None:
     """Draw plots in a row with one legend below; a name has the same colour in all of them."""
-    sheet = new_sheet(path, len(panels))
-    if sheet is None:
-        return
-    from parsimon.plotting._common import PALETTE
-
     names = list(dict.fromkeys(name for panel in panels for name in panel.curves))
-    handles = {}
-    for axes, panel in zip(sheet.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        for name, (x, y) in panel.curves.items():
-            index = names.index(name)
-            style = ("-", "--", ":")[index // len(PALETTE) % 3]
-            color = PALETTE[index % len(PALETTE)]
-            marker = "o" if len(x) == 1 else None
-            (handles[name],) = axes.plot(x, y, style, color=color, marker=marker, linewidth=1.6)
-        axes.set(title=panel.title, xlabel=panel.x_label)
-        axes.locator_params(axis="x", nbins=5)
-        if panel.logarithmic:
-            axes.set_yscale("log")
-        axes.spines[["top", "right"]].set_visible(False)
-    sheet.legend(
-        [handles[name] for name in names],
-        names,
-        loc="outside lower center",
-        ncols=min(4, 2 * len(panels), len(names)),
-        frameon=False,
-    )
-    save(sheet, path)
+
+    def draw(row: Sequence[Any]) -> None:
+        colors, handles = palette(), {}
+        for axes, panel in zip(row, panels, strict=True):
+            for name, (x, y) in panel.curves.items():
+                index = names.index(name)
+                style = ("-", "--", ":")[index // len(colors) % 3]
+                color, marker = colors[index % len(colors)], "o" if len(x) == 1 else None
+                (handles[name],) = axes.plot(x, y, style, color=color, marker=marker, linewidth=1.6)
+            axes.set(title=panel.title, xlabel=panel.x_label)
+            axes.locator_params(axis="x", nbins=5)
+            if panel.logarithmic:
+                axes.set_yscale("log")
+            bare(axes)
+        columns = min(4, 2 * len(panels), len(names))
+        legend_below(row[0], [handles[name] for name in names], names, ncols=columns)
+
+    write(path, draw, len(panels))

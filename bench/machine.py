@@ -6,14 +6,15 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import dgemv, dger
 from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
 import parsimon
@@ -42,13 +43,6 @@ def one_thread() -> Iterator[None]:
             yield
     finally:
         parsimon.set_num_threads(before)
-
-
-def block_shapes(features: int, model_order: int, batch_size: int) -> list[Shape]:
-    """Return the two products of a mini-batch: the kernel block, and K^-1 times that block."""
-    if model_order == 0:
-        return []
-    return [(model_order, features, batch_size), (model_order, model_order, batch_size)]
 
 
 @dataclass
@@ -89,40 +83,89 @@ def _rate(shape: Shape, seconds: float) -> float:
     m, k, n = shape
     random = np.random.default_rng(0)
     a, b, out = random.normal(size=(m, k)), random.normal(size=(k, n)), np.empty((m, n))
-    _time_products(a, b, out, 1)
-    calls = max(1, round(BURST / _time_products(a, b, out, 1)))
-    best, end = float("inf"), time.perf_counter() + seconds
-    while time.perf_counter() < end or best == float("inf"):
-        best = min(best, _time_products(a, b, out, calls) / calls)
-    return 2.0 * m * k * n / best
+    return 2.0 * m * k * n / best_seconds(lambda: np.dot(a, b, out=out), seconds)
 
 
-def _time_products(a: Any, b: Any, out: Any, calls: int) -> float:
+def best_seconds(call: Callable[[], Any], seconds: float) -> float:
+    """Return the seconds of a call in the quickest of many short bursts."""
+    time_of(call)
+    calls = max(1, round(BURST / max(time_of(call), 1e-9)))
+    best, end = time_of(call, calls), time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        best = min(best, time_of(call, calls))
+    return best
+
+
+def time_of(call: Callable[[], Any], calls: int = 1) -> float:
+    """Return the seconds of one call, averaged over so many."""
     start = time.perf_counter()
     for _ in range(calls):
-        np.dot(a, b, out=out)
-    return time.perf_counter() - start
+        call()
+    return (time.perf_counter() - start) / calls
 
 
-@dataclass(frozen=True)
-class Elapsed:
-    """Seconds on the clock, and seconds that this process had a processor."""
+@dataclass
+class VectorRates:
+    """Rates of BLAS's matrix-vector product and rank-1 update, in flops a second.
 
-    wall: float
-    cpu: float
+    The matrix, square and of the size given, stays in the cache, as it does in training. What a
+    call costs from Python is measured at size 1 and taken off: it would flatter what is measured
+    against these rates. As other work can only slow a call down, the least times count.
+    """
+
+    size: int
+    seconds: dict[tuple[str, int], float] = field(default_factory=dict)
+
+    def measure(self, *, seconds: float = 0.3) -> None:
+        with one_thread():
+            for size in (1, self.size):
+                for name, call in _vector_operations(size).items():
+                    least = self.seconds.get((name, size), float("inf"))
+                    self.seconds[name, size] = min(least, best_seconds(call, seconds))
+
+    @property
+    def by_operation(self) -> dict[str, float]:
+        net = {
+            name: self.seconds[name, self.size] - self.seconds[name, 1]
+            for name in _vector_operations(1)
+        }
+        rates = {name: 2.0 * self.size**2 / max(each, 1e-9) for name, each in net.items()}
+        by_rows, by_columns = rates.pop("rows_vector"), rates.pop("columns_vector")
+        return {**rates, "matrix_vector": max(by_rows, by_columns)}
+
+
+def _vector_operations(size: int) -> dict[str, Callable[[], Any]]:
+    matrix, x, y = np.ones((size, size), order="F"), np.ones(size), np.zeros(size)
+    kept = {"overwrite_x": 1, "overwrite_y": 1, "overwrite_a": 1}
+    return {
+        "rows_vector": lambda: dgemv(1.0, matrix, x, 0.0, y, trans=1, overwrite_y=1),
+        "columns_vector": lambda: dgemv(1.0, matrix, x, 0.0, y, overwrite_y=1),
+        "rank_one": lambda: dger(1e-9, x, x, a=matrix, **kept),
+    }
 
 
 class Stopwatch:
-    """Time of a ``with`` block, in ``elapsed`` once it is over."""
+    """Time inside ``with``, added up over all of them: by the clock, and of the processor."""
 
-    elapsed: Elapsed
+    def __init__(self) -> None:
+        self.seconds = self.cpu_seconds = 0.0
 
     def __enter__(self) -> Stopwatch:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.elapsed = Elapsed(time.perf_counter() - self._wall, time.process_time() - self._cpu)
+        self.seconds += time.perf_counter() - self._wall
+        self.cpu_seconds += time.process_time() - self._cpu
+
+    @property
+    def figures(self) -> dict[str, float]:
+        return {"seconds": self.seconds, "cpu_seconds": self.cpu_seconds}
+
+
+def was_busy(figures: Any) -> bool:
+    """Return whether other processes have disturbed what these times are of."""
+    return figures["seconds"] > BUSY * figures["cpu_seconds"]
 
 
 def resident_bytes() -> int:
@@ -136,23 +179,15 @@ def resident_bytes() -> int:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
-@dataclass(frozen=True)
-class Blas:
-    name: str
-    version: str
-    architecture: str
-    threads: int
-
-
-def blas() -> list[Blas]:
+def blas() -> list[dict[str, Any]]:
     """Return the BLAS libraries that are loaded, as they are limited right now."""
     return [
-        Blas(
-            str(pool["internal_api"]),
-            str(pool.get("version")),
-            str(pool.get("architecture", "unknown")),
-            int(pool["num_threads"]),
-        )
+        {
+            "name": pool["internal_api"],
+            "version": pool.get("version"),
+            "architecture": pool.get("architecture", "unknown"),
+            "threads": pool["num_threads"],
+        }
         for pool in threadpool_info()
         if pool["user_api"] == "blas"
     ]
@@ -161,7 +196,7 @@ def blas() -> list[Blas]:
 def environment() -> dict[str, Any]:
     """Return what a figure depends on beside the code: machine, versions, parsimon's build."""
     with one_thread():
-        libraries = [asdict(library) for library in blas()]
+        libraries = blas()
     return {
         "machine": {
             "processor": _processor(),
@@ -169,19 +204,22 @@ def environment() -> dict[str, Any]:
             "system": platform.platform(),
             "blas": libraries,
         },
-        "versions": {"python": platform.python_version(), **_versions()},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: installed(name) for name in ("parsimon", "numpy", "scipy", "scikit-learn")},
+        },
         "parsimon": parsimon.build_info(),
     }
 
 
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in ("parsimon", "numpy", "scipy", "scikit-learn", "threadpoolctl"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
+def installed(package: str) -> str | None:
+    """Return the version of a package; None if it is not installed."""
+    if package == "parsimon":
+        return parsimon.__version__
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _processor() -> str:

@@ -7,22 +7,38 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
 def quick(bench, monkeypatch):
-    """Make the rate of matrix products quick to measure, if not precise."""
-    measure = bench("machine").GemmRate.measure
-    monkeypatch.setattr(
-        bench("machine").GemmRate,
-        "measure",
-        lambda self, shapes, **_: measure(self, shapes, seconds=0),
-    )
+    """Make rates quick to measure, if not precise."""
+    for kind in (bench("machine").GemmRate, bench("machine").VectorRates):
+        monkeypatch.setattr(
+            kind,
+            "measure",
+            lambda self, *given, original=kind.measure, **_: original(self, *given, seconds=0),
+        )
 
 
-def test_floor_counts_flops_by_the_model_order_before_each_mini_batch(bench):
+@pytest.fixture(name="run")
+def _run(bench, tmp_path):
+    """Run a command; its exit code and what it wrote as JSON."""
+
+    def run(*arguments):
+        path = tmp_path / "found.json"
+        code = bench("cli").main([*arguments, "--json", str(path)])
+        return code, json.loads(path.read_text())
+
+    return run
+
+
+# -- floors ----------------------------------------------------------------------------------------
+
+
+def test_floor_of_polk_counts_by_the_model_order_before_each_mini_batch(bench):
     trace = {
         "samples": np.array([32, 64, 80]),
         "model_order": np.array([10, 12, 11]),
@@ -30,17 +46,27 @@ def test_floor_counts_flops_by_the_model_order_before_each_mini_batch(bench):
     }
     p = 7
     expected = 32 * 2 * 10 * p + 20 * 2 * 10**2 + 16 * 2 * 12 * p
-    assert bench("speed").floor_flops(trace, p, 80) == expected
+    assert bench("speed").polk_flops(trace, p).total == expected
+
+
+def test_floor_of_newton(bench):
+    flops = bench("speed").newton_flops(7, 100)
+    assert (flops.products, flops.matrix_vector, flops.rank_one) == (0, 7 * 2 * 20_000, 7 * 20_000)
+    assert flops.total == 7 * 60_000
+
+
+def test_floor_of_spppot_counts_by_the_order_before_each_batch(bench):
+    trace = {"samples": np.array([30, 60, 70]), "model_order": np.array([104, 108, 100])}
+    flops = bench("speed").spppot_flops(trace, 2, 100)
+    assert flops.products == 2 * (30 * 100 * 102 + 30 * 104 * 106 + 10 * 108 * 110)
+    assert (flops.matrix_vector, flops.rank_one) == (2 * 100 * (100 + 104 + 108), 0)
 
 
 def test_floor_of_a_trace_that_lost_its_beginning(bench):
-    trace = {
-        "samples": np.array([320, 352]),
-        "model_order": np.array([10, 12]),
-        "active": np.array([32, 20]),
-    }
-    with pytest.raises(ValueError, match="only the latest 2 mini-batches"):
-        bench("speed").floor_flops(trace, 7, 352)
+    trace = {name: np.array([320, 352]) for name in ("samples", "model_order", "active")}
+    for flops in (bench("speed").polk_flops, lambda *given: bench("speed").spppot_flops(*given, 9)):
+        with pytest.raises(ValueError, match="only the latest 2 mini-batches"):
+            flops(trace, 7)
 
 
 def test_gemm_rate_keeps_the_best_of_each_shape(bench):
@@ -52,77 +78,67 @@ def test_gemm_rate_keeps_the_best_of_each_shape(bench):
     assert rate.as_dict()["gflops_by_shape"].keys() == {"8x8x8", "16x4x2"}
 
 
+def test_least_times_count_and_calls_are_taken_off(bench):
+    rates = bench("machine").VectorRates(10)
+    seconds = {"rows_vector": 2e-6, "columns_vector": 3e-6, "rank_one": 5e-6}
+    rates.seconds = {(name, 10): value for name, value in seconds.items()}
+    rates.seconds |= {(name, 1): 1e-6 for name in seconds}
+    assert_allclose(rates.by_operation["matrix_vector"], 200 / 1e-6)
+    assert_allclose(rates.by_operation["rank_one"], 200 / 4e-6)
+    rates.seconds = dict.fromkeys(rates.seconds, 1e-15)
+    rates.measure(seconds=0)
+    assert set(rates.seconds.values()) == {1e-15}
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("task", ["multidist", "synthetic"])
-def test_speed(bench, task, tmp_path, capsys):
-    path = tmp_path / "speed.json"
-    arguments = ["speed", "--task", task, "--samples", "640", "--repeat", "3", "--json", str(path)]
-    assert bench("cli").main(arguments) == 0
+@pytest.mark.parametrize("task", ["multidist", "synthetic", "spppot", "newton"])
+def test_speed(run, task, capsys):
+    code, result = run("speed", "--task", task, "--samples", "640", "--repeat", "3")
+    assert code == 0
     out = capsys.readouterr().out
     assert "GFlop/s" in out
     assert "times the floor" in out
-
-    result = json.loads(path.read_text())
     assert result["task"] == task
     assert len(result["runs"]) == 3
-    for run in result["runs"]:
-        assert run["samples"] == 640
-        assert 0 < run["model_order"] <= run["largest_model_order"] <= 640
-        assert run["floor_seconds"] == pytest.approx(
-            run["floor_flops"] / (1e9 * result["gemm"]["gflops"])
-        )
-        assert run["ratio"] == pytest.approx(run["seconds"] / run["floor_seconds"])
-        assert run["cpu_ratio"] == pytest.approx(run["cpu_seconds"] / run["floor_seconds"])
-    assert result["median"]["ratio"] == sorted(run["ratio"] for run in result["runs"])[1]
+    for each in result["runs"]:
+        assert each["samples"] == (8 if task in ("spppot", "newton") else 1) * 640
+        assert 0 < each["model_order"] <= each.get("largest_model_order", 640) <= 640
+        flops = {name: count for name, count in each["flops"].items() if count}
+        floor = sum(count / (1e9 * result["gflops"][name]) for name, count in flops.items())
+        assert each["floor_seconds"] == pytest.approx(floor)
+        assert each["ratio"] == pytest.approx(each["seconds"] / floor)
+        assert each["cpu_ratio"] == pytest.approx(each["cpu_seconds"] / floor)
+        best = sum(flops.values()) / (1e9 * result["gemm"]["gflops"])
+        assert each["gemm_ratio"] == pytest.approx(each["seconds"] / best)
+    assert result["median"]["ratio"] == sorted(each["ratio"] for each in result["runs"])[1]
+    if task in ("multidist", "synthetic"):
+        assert result["gflops"]["products"] == result["gemm"]["gflops"]
     assert result["parsimon"]["simd"] in result["parsimon"]["simd_available"]
     assert result["versions"]["numpy"] == np.__version__
     assert all(library["threads"] == 1 for library in result["machine"]["blas"])
 
 
 @pytest.mark.usefixtures("quick")
-def test_speed_takes_the_settings_that_it_is_given(bench, tmp_path):
-    path = tmp_path / "speed.json"
+def test_speed_takes_the_settings_that_it_is_given(run):
     options = ["--loss", "logistic", "--parsimony", "0.01", "--batch-size", "16"]
-    arguments = ["speed", "--task", "multidist", "--samples", "320", *options, "--json", str(path)]
-    assert bench("cli").main(arguments) == 0
-    settings = json.loads(path.read_text())["settings"]
-    assert settings["loss"] == "logistic"
-    assert settings["parsimony"] == 0.01
-    assert settings["batch_size"] == 16
-    assert settings["epochs"] == 1
-    assert settings["average"] is False
+    _, result = run("speed", "--task", "multidist", "--samples", "320", *options)
+    expected = {"loss": "logistic", "parsimony": 0.01, "batch_size": 16}
+    assert expected.items() <= result["settings"].items()
+    assert result["settings"]["epochs"] == 1
+    assert result["settings"]["average"] is False
+
+
+def test_speed_draws_the_papers_number_of_samples(bench):
+    assert bench("speed").draw_toy(10_211, 0).shape == (10_211, 1)
 
 
 @pytest.mark.usefixtures("quick")
-def test_limits_tell_what_holds_and_what_does_not(bench, tmp_path, capsys):
-    path = tmp_path / "limits.json"
-    options = ["--repeat", "1", "--only", "small", "--only", "prediction", "--json", str(path)]
-    code = bench("cli").main(["limits", *options])
-    results = json.loads(path.read_text())["results"]
-    assert len(results) == 5
-    assert all(np.isfinite(result["measured"]) and result["promised"] > 0 for result in results)
-    # How fast this machine is just now is no test; that the verdicts are those of the figures is.
-    for result in results:
-        better = result["measured"] >= result["promised"]
-        assert result["holds"] == (better if result["larger"] else not better)
-    assert code == (0 if all(result["holds"] for result in results) else 1)
-    assert capsys.readouterr().out.count("points") >= 3
-
-
-@pytest.mark.usefixtures("quick")
-def test_limits_without_mnist(bench, capsys, monkeypatch):
-    def missing(*_):
-        raise bench("cli").MissingDataError("There is no mnist.npz here.")
-
-    monkeypatch.setattr(bench("limits"), "mnist", missing)
-    assert bench("cli").main(["limits", "--repeat", "1", "--only", "training"]) == 0
-    assert "training: skipped. There is no mnist.npz here." in capsys.readouterr().out
-
-
 @pytest.mark.data("mnist")
-@pytest.mark.usefixtures("quick")
-def test_speed_on_mnist(bench, capsys):
-    assert bench("cli").main(["speed", "--task", "mnist", "--samples", "640"]) == 0
+def test_speed_on_mnist(run, capsys):
+    assert run("speed", "--task", "mnist", "--samples", "640")[0] == 0
     assert "640 samples of 784 features" in capsys.readouterr().out
 
 
@@ -133,50 +149,61 @@ def test_mnist_that_is_not_here_is_a_message_and_no_traceback(bench, monkeypatch
     monkeypatch.setattr(bench("tasks").datasets, "load_mnist", absent)
     assert bench("cli").main(["speed", "--task", "mnist"]) == 2
     assert "The task mnist cannot be run" in capsys.readouterr().err
+    assert bench("cli").main(["limits", "--repeat", "1", "--only", "training"]) == 0
+    assert "training: skipped. The task mnist cannot be run." in capsys.readouterr().out
 
 
-def test_stream_shows_every_tenth(bench, tmp_path, capsys):
-    path = tmp_path / "stream.json"
-    sizes = ["--samples", "4000", "--warm-up", "1000", "--block", "150"]
+@pytest.mark.usefixtures("quick")
+def test_limits_tell_what_holds_and_what_does_not(run, capsys):
+    code, found = run("limits", "--repeat", "1", "--only", "small", "--only", "prediction")
+    results = found["results"]
+    assert len(results) == 5
+    assert all(np.isfinite(result["measured"]) and result["promised"] > 0 for result in results)
+    # How fast this machine is just now is no test; that the verdicts are those of the figures is.
+    for result in results:
+        better = result["measured"] >= result["promised"]
+        assert result["holds"] == (better if result["larger"] else not better)
+    assert code == (0 if all(result["holds"] for result in results) else 1)
+    out = capsys.readouterr().out
+    assert out.count("points") >= 3
+    assert out.count("MISS") == sum(not result["holds"] for result in results)
+
+
+def test_stream_shows_every_tenth(run, capsys):
     # So short a stream proves nothing, and may fail.
-    assert bench("cli").main(["stream", *sizes, "--json", str(path)]) in (0, 1)
+    code, found = run("stream", "--samples", "4000", "--warm-up", "1000", "--block", "150")
+    assert code in (0, 1)
     out = capsys.readouterr().out
     assert "tenth 10" in out
-    assert "PASSED" in out or "FAILED" in out
-    result = json.loads(path.read_text())
-    assert result["warm_up"]["samples"] == 1000
-    assert [tenth["samples"] for tenth in result["tenths"]] == [400] * 10
-    assert all(tenth["resident_bytes"] > 1e6 for tenth in result["tenths"])
+    assert out.count("ok  ") + out.count("MISS") >= 2
+    assert found["warm_up"]["samples"] == 1000
+    assert [tenth["samples"] for tenth in found["tenths"]] == [400] * 10
+    assert all(tenth["resident_mb"] > 1 for tenth in found["tenths"])
 
 
-def stretch(bench, *, seconds=1.0, cpu_seconds=1.0, quiet=1.0, memory=1.0):
-    return bench("stream").Stretch(1000, seconds, cpu_seconds, quiet, 15, round(memory * 10**8))
+def stretch(*, seconds=1.0, cpu_seconds=1.0, quiet_us=1.0, resident_mb=100.0):
+    figures = {"quiet_us": quiet_us, "clock_us": seconds, "resident_mb": resident_mb}
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds, **figures}
 
 
 @pytest.mark.parametrize(
     ("last", "complaint"),
     [
-        ({"quiet": 1.1, "memory": 1.01}, None),
-        ({"quiet": 0.9, "memory": 0.5}, None),
-        ({"quiet": 1.3}, "undisturbed blocks, a sample of the last tenth took 1.30 times as long"),
-        ({"quiet": 0.7}, "the warm-up was too short"),
-        ({"seconds": 1.3, "cpu_seconds": 1.3}, "By total time"),
+        ({"quiet_us": 1.1, "resident_mb": 101}, None),
+        ({"quiet_us": 0.9, "resident_mb": 50}, None),
+        ({"quiet_us": 1.3}, "last tenth over the first's, by undisturbed blocks: 1.3 (<= 1.2)"),
+        ({"quiet_us": 0.7}, "the warm-up was too short"),
+        ({"seconds": 1.3, "cpu_seconds": 1.3}, "by total time"),
         ({"seconds": 1.3}, None),  # someone else's work
-        ({"memory": 1.1}, "memory grew by 10.0 %"),
+        ({"resident_mb": 110}, "resident memory over that after the first tenth: 1.1 (<= 1.05)"),
     ],
 )
 def test_stream_is_judged_by_first_and_last_tenth(bench, last, complaint):
-    between = stretch(bench, seconds=9, cpu_seconds=9, quiet=9, memory=3)
-    tenths = [stretch(bench), *[between] * 8, stretch(bench, **last)]
-    complaints = bench("stream").judge(tenths)
-    verdict = bench("stream").verdict(tenths, complaints)
-    if complaint is None:
-        assert complaints == []
-        assert verdict.startswith("PASSED")
-    else:
-        assert len(complaints) == 1
-        assert complaint in complaints[0]
-        assert verdict.startswith("FAILED")
+    between = stretch(seconds=9, cpu_seconds=9, quiet_us=9, resident_mb=300)
+    promises = bench("stream").judge([stretch(), *[between] * 8, stretch(**last)])
+    complaints = [str(promise) for promise in promises if not promise.holds]
+    assert len(complaints) == (0 if complaint is None else 1)
+    assert all(complaint in each for each in complaints)
 
 
 def test_command_line_runs_from_the_root():

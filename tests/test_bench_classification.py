@@ -8,15 +8,27 @@ from numpy.testing import assert_allclose
 from scipy.signal import fftconvolve
 
 
-def test_looking_at_a_stream_does_not_change_it(bench):
-    classification, tasks = bench("classification"), bench("tasks")
-    task = tasks.multidist(500, 0)
-    task = replace(task, X_test=task.X_test[:100], y_test=task.y_test[:100])
-    method = classification.Method("POLK", "polk", "hinge", {"parsimony": 0.01}, epochs=2)
-    found = classification.train(task, method, 3)
+@pytest.fixture(name="run")
+def _run(bench):
+    """Make a run of a method on little of multidist."""
+    tasks, Run = bench("tasks"), bench("runner").Run
+
+    def run(samples, estimator, loss, seed=0, **settings):
+        task = tasks.multidist(samples, 0)
+        task = replace(task, X_test=task.X_test[:100], y_test=task.y_test[:100])
+        method = bench("papers.classification").method("name", estimator, loss, **settings)
+        return Run(method, task, seed, {**tasks.offered("multidist"), "risk_on": "test"})
+
+    return run
+
+
+def test_looking_at_a_stream_does_not_change_it(bench, run):
+    classification = bench("papers.classification")
+    watched = run(500, "POLKClassifier", "hinge", 3, parsimony=0.01, epochs=2)
+    found, task = classification.train(watched), watched.task
     stream = np.concatenate([block for _, block in classification.blocks(500, 2, 3)])
     assert sorted(stream[:500]) == sorted(stream[500:]) == list(range(500))
-    model = method.make(task, 3).partial_fit(task.X[stream], task.y[stream], classes=range(5))
+    model = watched.make().partial_fit(task.X[stream], task.y[stream], classes=range(5))
     assert found["model_order"] == model.model_order_
     error = 100 * (1 - model.score(task.X_test, task.y_test))
     assert_allclose(found["path"]["error"][-1], error)
@@ -25,38 +37,38 @@ def test_looking_at_a_stream_does_not_change_it(bench):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
-def test_risk_is_loss_and_norm(bench, loss):
-    classification, tasks = bench("classification"), bench("tasks")
-    task = tasks.multidist(200, 0)
-    method = classification.Method("FGD", "fgd", loss, {"iterations": 5, "regularization": 0.3})
-    model = method.make(task, 0).fit(task.X, task.y)
-    scores = task.kernel(task.X, task.X) @ model.weights_
+def test_risk_is_loss_and_norm(bench, run, loss):
+    kind = bench("baselines.kernel_machine").FunctionalGradient
+    descent = run(200, kind, loss, iterations=5, regularization=0.3)
+    task, kernel = descent.task, descent.offered["kernel"]
+    model = descent.make().fit(task.X, task.y)
+    scores = kernel(task.X, task.X) @ model.weights_
     own = scores[np.arange(200), task.y]
     if loss == "hinge":
         scores[np.arange(200), task.y] = -np.inf
         losses = np.maximum(0, 1 + scores.max(axis=1) - own)
     else:
         losses = np.log(np.exp(scores).sum(axis=1)) - own
-    norm = np.trace(model.weights_.T @ task.kernel(task.X, task.X) @ model.weights_)
+    norm = np.trace(model.weights_.T @ kernel(task.X, task.X) @ model.weights_)
     expected = losses.mean() + 0.3 * norm * (1 if loss == "hinge" else 0.5)
-    assert_allclose(classification.risk(model, method, task.X, task.y), expected)
+    risk = bench("papers.classification").risk(model, descent.method, task.X, task.y)
+    assert_allclose(risk, expected)
 
 
-def test_risk_of_parsimons_own_is_that_of_its_expansion(bench):
-    classification, tasks = bench("classification"), bench("tasks")
-    task = tasks.multidist(200, 0)
-    method = classification.Method("POLK", "polk", "logistic", {"regularization": 0.1})
-    model = method.make(task, 0).fit(task.X, task.y)
+def test_risk_of_parsimons_own_is_that_of_its_expansion(bench, run):
+    polk = run(200, "POLKClassifier", "logistic", regularization=0.1)
+    task, model = polk.task, polk.make().fit(polk.task.X, polk.task.y)
     likelihood = -np.log(model.predict_proba(task.X)[np.arange(200), task.y]).mean()
     expected = likelihood + 0.05 * model.expansion_.norm() ** 2
-    assert_allclose(classification.risk(model, method, task.X, task.y), expected)
+    risk = bench("papers.classification").risk(model, polk.method, task.X, task.y)
+    assert_allclose(risk, expected)
 
 
 # -- textons ---------------------------------------------------------------------------------------
 
 
 def test_filter_bank(bench):
-    textons = bench("textons")
+    textons = bench("papers.textons")
     bank = textons.filter_bank()
     assert bank.shape == (48, 49, 49)
     assert_allclose(np.abs(bank).sum(axis=(1, 2)), 1)
@@ -70,7 +82,7 @@ def test_filter_bank(bench):
 
 
 def test_responses_are_convolutions(bench):
-    textons = bench("textons")
+    textons = bench("papers.textons")
     image = np.random.default_rng(0).integers(0, 255, size=(70, 60), dtype=np.uint8)
     bank = textons.filter_bank()
     found = textons.responses(image, bank).reshape(70, 60, 48)
@@ -82,7 +94,7 @@ def test_responses_are_convolutions(bench):
 
 
 def test_textons_tell_textures_apart(bench, tmp_path, monkeypatch):
-    textons = bench("textons")
+    textons = bench("papers.textons")
     random = np.random.default_rng(0)
     stripes = np.tile(np.arange(80) % 8 < 4, (80, 1)) * 150
     images = (np.array([stripes, stripes.T]) + random.integers(0, 50, size=(2, 80, 80))).astype(
@@ -100,7 +112,7 @@ def test_textons_tell_textures_apart(bench, tmp_path, monkeypatch):
 
 
 def test_a_patch_is_counted_by_hand(bench):
-    textons = bench("textons")
+    textons = bench("papers.textons")
     maps = np.arange(2 * 6 * 6, dtype=np.uint16).reshape(2, 6, 6) % 5
     settings = textons.Settings(textons=5, patch=6)
     X, y = textons.draw_patches(maps, 10, settings, 1)

@@ -5,16 +5,14 @@ import json
 import numpy as np
 import pytest
 
-FIGURES = ("train_seconds", "train_cpu_seconds", "predict_seconds", "error", "points", "bytes")
+FIGURES = ("seconds", "cpu_seconds", "predict_seconds", "error", "model_order", "bytes")
 
 
 @pytest.fixture
 def without_river(bench, monkeypatch):
-    installed = bench("compare").installed
-    hidden = {"river": None}
-    monkeypatch.setattr(
-        bench("compare"), "installed", lambda name: hidden.get(name, installed(name))
-    )
+    machine = bench("machine")
+    installed, hidden = machine.installed, {"river": None}
+    monkeypatch.setattr(machine, "installed", lambda name: hidden.get(name, installed(name)))
 
 
 @pytest.mark.usefixtures("without_river")
@@ -28,14 +26,12 @@ def test_quick_comparison(bench, tmp_path, capsys):
     content = json.loads(file.read_text())
     assert content["peers"]["river"] is None
     assert content["parsimon"]["simd"]
-    (found,) = content["data_sets"]
-    rows = {row["method"]: row for row in found["rows"]}
-    settings = bench("compare_settings")
-    (of,) = (each for each in settings.DATA_SETS if each.task == "multidist")
-    planned = {row.method.name for row in settings.rows(of.shortened)}
-    absent = {sentence.split(": pip")[0] for sentence in found["left_out"]}
-    assert rows.keys() | absent == planned
-    assert not rows.keys() & absent
+    (found,) = content["data_sets"].values()
+    rows = {row["method"]: row["results"][0] for row in found if row["results"]}
+    compare = bench("compare")
+    (of,) = (each for each in compare.DATA_SETS if each.task == "multidist")
+    assert {row["method"] for row in found} == {each.name for each in compare.methods(of, 1)}
+    assert sum("pip install" in line for line in out.splitlines()) == len(found) - len(rows)
     table = [line for line in out.splitlines() if line.startswith("| ")]
     assert len(table) == len(rows) + 2
     assert (tmp_path / "compare.md").read_text().strip() in out
@@ -44,10 +40,13 @@ def test_quick_comparison(bench, tmp_path, capsys):
         assert row["error"] < 15
         assert row["samples_seen"] == row["samples"] == 1000
     for size in ("small", "large"):
-        points = rows[f"POLK, {size}"]["points"]
+        points = rows[f"POLK, {size}"]["model_order"]
         for name in ("BSGD", "Nystroem + SGD", "RBFSampler + SGD"):
-            assert rows[f"{name}, {size}"]["points"] == points
-    assert rows["POLK, small"]["points"] < rows["POLK, large"]["points"] < rows["SVC"]["points"]
+            assert rows[f"{name}, {size}"]["model_order"] == points
+    small, large, svc = (
+        rows[name]["model_order"] for name in ("POLK, small", "POLK, large", "SVC")
+    )
+    assert small < large < svc
 
     assert bench("cli").main(arguments) == 0
     again = capsys.readouterr().out
@@ -84,28 +83,27 @@ def test_slow_predictions_are_made_for_the_first_samples_only(bench, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("kind", "module", "highest_error"),
+    ("name", "module", "highest_error"),
     [
-        ("intel", "sklearnex", 8),
-        ("vowpal", "vowpalwabbit", 8),
-        ("river neighbors", "river", 8),
-        ("river fourier", "river", 50),
+        ("IntelSvm", "sklearnex", 8),
+        ("VowpalSvm", "vowpalwabbit", 8),
+        ("RiverNeighbors", "river", 8),
+        ("RiverFourier", "river", 50),
     ],
 )
-def test_peers(bench, kind, module, highest_error):
+def test_peers(bench, name, module, highest_error):
     pytest.importorskip(module)
     task = bench("tasks").multidist(600, 0)
     X_test, y_test = task.X_test[:300], task.y_test[:300]
-    settings = {"points": 200} if module == "river" else {}
-    method = bench("classification").Method("peer", kind, "hinge", settings)
-    model = method.make(task, 0).fit(task.X, task.y)
+    kind = getattr(bench("baselines.peers"), name)
+    model = kind(0.6**0.5, *([200] if module == "river" else [])).fit(task.X, task.y)
     predicted = model.predict(X_test)
     assert 100 * (predicted != y_test).mean() < highest_error
     assert 0 < model.model_order_ <= 600 * 5
     assert bench("compare").saved_bytes(model) > 100
-    if kind == "intel":
-        libsvm = bench("classification").Method("SVC", "libsvm", "hinge").make(task, 0)
-        assert (libsvm.fit(task.X, task.y).predict(X_test) == predicted).mean() > 0.99
+    if name == "IntelSvm":
+        libsvm = bench("baselines.scikit").Libsvm(0.6**0.5).fit(task.X, task.y)
+        assert (libsvm.predict(X_test) == predicted).mean() > 0.99
     else:
         model.set_params(seconds=0).fit(task.X, task.y)
         assert model.samples_seen_ == 1

@@ -12,8 +12,7 @@ import pytest
 
 import parsimon
 
-ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "bench/README.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[1] / "bench/README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(name="data")
@@ -32,33 +31,35 @@ def _data(bench, monkeypatch, tmp_path):
         return random.random((len(y), 20)) + np.eye(20)[y], y
 
     def points(features):
-        return lambda *, subset, random_state, return_X: (
-            0.5
-            + 0.1
-            * np.random.RandomState(random_state).normal(
-                size=(150 if subset == "train" else 50, features)
-            )
-        )
+        def draw(*, subset, random_state, return_X):
+            size = (150 if subset == "train" else 50, features)
+            return 0.5 + 0.1 * np.random.RandomState(random_state).normal(size=size)
+
+        return draw
 
     def table(samples):
         X = random.normal(size=(samples, 10))
         return lambda **_: (X, 20 + X.sum(axis=1))
 
-    datasets = bench("tasks").datasets
-    for name in ("load_mnist", "load_usps"):
-        monkeypatch.setattr(datasets, name, digits)
-    monkeypatch.setattr(bench("hog"), "features", np.asarray)  # these digits are no 28 x 28 pixels
-    monkeypatch.setattr(datasets, "load_boston", table(400))
-    monkeypatch.setattr(datasets, "load_abalone", table(3050))
-    monkeypatch.setattr(datasets, "load_curry_shots", points(1))
-    monkeypatch.setattr(datasets, "load_chicago_crimes", points(2))
     line = np.linspace(390, 720, 40)[:, None]
-    monkeypatch.setattr(datasets, "load_lidar", lambda **_: (line, -0.7 * (line[:, 0] > 555)))
+    stand_ins = {
+        **dict.fromkeys(("mnist", "usps"), digits),
+        "boston": table(400),
+        "abalone": table(3050),
+        "curry_shots": points(1),
+        "chicago_crimes": points(2),
+        "lidar": lambda **_: (line, -0.7 * (line[:, 0] > 555)),
+    }
+    datasets = bench("tasks").datasets
+    for name, load in stand_ins.items():
+        monkeypatch.setattr(datasets, f"load_{name}", load)
+    # These digits are no 28 x 28 pixels.
+    monkeypatch.setattr(bench("papers.hog"), "features", np.asarray)
     return datasets
 
 
 @pytest.fixture(name="absent")
-def _absent(bench, data, monkeypatch, tmp_path):
+def _absent(data, monkeypatch, tmp_path):
     def missing(**_):
         raise FileNotFoundError("It is not here.")
 
@@ -71,25 +72,27 @@ def _absent(bench, data, monkeypatch, tmp_path):
 @pytest.fixture(name="tiny")
 def _tiny(bench, monkeypatch):
     """Make --quick quicker still."""
-    for paper in ("polk", "spppot"):
-        module = bench(f"papers.{paper}")
-        small = {"quick": 130, "quick_test": 60}
-        if paper == "polk":
-            shrunk = [
-                replace(each, **small, quick_data={"pixels": 3000} if each.quick_data else {})
-                for each in module.EXPERIMENTS
-            ]
-            monkeypatch.setattr(module, "EXPERIMENTS", shrunk)
-        else:
-            monkeypatch.setattr(module, "MNIST", replace(module.MNIST, **small))
-            monkeypatch.setattr(module, "QUICK_SAMPLES", 100)
-    monkeypatch.setattr(bench("comparison"), "QUICK_ITERATIONS", 3)
-    colk = bench("papers.colk")
-    monkeypatch.setattr(colk, "QUICK_SAMPLES", 200)
-    monkeypatch.setattr(colk, "TEST_SAMPLES", 500)
-    monkeypatch.setattr(bench("risk"), "LIDAR_EPOCHS", 2)
-    monkeypatch.setattr(bench("papers.slkl"), "QUICK_MNIST", {"samples": 130, "columns": 40})
-    monkeypatch.setattr(bench("papers.slkl_figures"), "QUICK_EPOCHS", 3)
+
+    def shrink(experiment, **quick):
+        return replace(experiment, quick={**experiment.quick, **quick})
+
+    few = {"samples": 130, "test_samples": 60}
+    polk, spppot, slkl = (bench(f"papers.{name}") for name in ("polk", "spppot", "slkl"))
+    tables = [
+        (shrink(each, **few, **({"pixels": 3000, "crop": None} if "crop" in each.quick else {})), n)
+        for each, n in polk.TABLES
+    ]
+    monkeypatch.setattr(polk, "TABLES", tables)
+    monkeypatch.setattr(spppot, "MNIST", shrink(spppot.MNIST, **few))
+    densities = {name: shrink(each, samples=100) for name, each in spppot.DENSITIES.items()}
+    monkeypatch.setattr(spppot, "DENSITIES", densities)
+    monkeypatch.setattr(slkl, "MNIST", shrink(slkl.MNIST, samples=130, columns=40))
+    figures = bench("papers.slkl_figures")
+    monkeypatch.setattr(figures, "EPOCHS", shrink(figures.EPOCHS, epochs=3))
+    monkeypatch.setitem(bench("runner").QUICK, "iterations", 3)
+    risk = bench("papers.risk")
+    for name, value in (("QUICK_SAMPLES", 200), ("TEST_SAMPLES", 500), ("LIDAR_EPOCHS", 2)):
+        monkeypatch.setattr(risk, name, value)
 
 
 @pytest.fixture(name="run")
@@ -106,8 +109,10 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def figures_in(folder, paper):
-    return sorted(path.name for path in folder.glob(f"{paper}-*.png"))
+def assert_drawn(folder, paper, *figures):
+    pytest.importorskip("matplotlib")
+    drawn = sorted(path.name for path in folder.glob(f"{paper}-*.png"))
+    assert drawn == [f"{paper}-figure{figure}.png" for figure in figures]
 
 
 # -- the commands ----------------------------------------------------------------------------------
@@ -115,35 +120,23 @@ def figures_in(folder, paper):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("data", "tiny")
-@pytest.mark.filterwarnings("ignore:The model order is")  # so little data needs few points
 def test_polk_fills_every_row(bench, run, tmp_path, capsys):
     assert run("polk") == 0
-    out = capsys.readouterr().out
-    assert "[0.0919]" in out
-    for experiment, name in zip(
-        bench("papers.polk").EXPERIMENTS,
-        (
-            *("table-2-multidist", "table-3-mnist", "table-3-brodatz"),
-            *("checks-multidist", "checks-mnist", "checks-brodatz"),
-        ),
-        strict=True,
-    ):
+    assert "[0.0919]" in capsys.readouterr().out
+    names = ("table-2-multidist", "table-3-mnist", "table-3-brodatz")
+    names += ("checks-multidist", "checks-mnist", "checks-brodatz")
+    for (experiment, _), name in zip(bench("papers.polk").TABLES, names, strict=True):
         rows = read(tmp_path / "out" / f"polk-{name}.csv")
-        assert [row["method"] for row in rows] == [row.method.name for row in experiment.rows]
-        for row, expected in zip(rows, experiment.rows, strict=True):
-            if expected.method.is_here:
-                assert 0 <= float(row["error %"].split()[0]) <= 100
-                assert int(row["points"].split()[0].replace(",", "")) > 0
-                assert float(row["CPU s"]) >= 0
-                has_risk = expected.method.kind not in ("libsvm", "nystroem")
-                assert row["risk"][0].isdigit() if has_risk else row["risk"][0] == "-"
-            else:
-                assert row["risk"].startswith("not in this build")
-            if expected.printed[1] is not None:
-                assert row["error %"].endswith(f"[{expected.printed[1]:g}]")
-    pytest.importorskip("matplotlib")
-    expected = [f"polk-figure{number}.png" for number in range(2, 9)]
-    assert figures_in(tmp_path / "out", "polk") == expected
+        assert [row["method"] for row in rows] == [method.name for method in experiment.methods]
+        for row, method in zip(rows, experiment.methods, strict=True):
+            assert 0 <= float(row["error %"].split()[0]) <= 100
+            assert int(row["points"].split()[0].replace(",", "")) > 0
+            assert float(row["CPU s"]) >= 0
+            has_risk = method.kind not in ("Libsvm", "NystroemSGD")
+            assert row["risk"][0].isdigit() if has_risk else row["risk"][0] == "-"
+            if method.printed.get("error") is not None:
+                assert row["error %"].endswith(f"[{method.printed['error']:g}]")
+    assert_drawn(tmp_path / "out", "polk", *range(2, 9))
 
 
 @pytest.mark.usefixtures("data", "tiny")
@@ -153,84 +146,60 @@ def test_colk_fills_every_row(bench, run, tmp_path, capsys):
     rows = read(tmp_path / "out/colk-figure2.csv")
     colk = bench("papers.colk")
     methods = (*colk.METHODS, *colk.COMPARATORS)
-    assert len(rows) == 3 * len(methods)
-    for row, method in zip(rows, 3 * methods, strict=True):
-        assert row["method"] == method.name
-        if not hasattr(parsimon, method.estimator):
-            assert row["excess"] == "not in this build"
-        elif "as printed" not in method.name:
+    assert [row["method"] for row in rows] == 3 * [method.name for method in methods]
+    for row in rows:
+        if "as printed" not in row["method"]:
             assert float(row["excess"].split()[0]) > 0
             assert float(row["CVaR .9"].split()[0]) > float(row["mean"].split()[0])
     assert len(read(tmp_path / "out/colk-figure3.csv")) == 3
-    pytest.importorskip("matplotlib")
-    expected = [f"colk-figure{number}.png" for number in (1, 2, 3)]
-    assert figures_in(tmp_path / "out", "colk") == expected
+    assert_drawn(tmp_path / "out", "colk", 1, 2, 3)
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("data", "tiny")
-@pytest.mark.filterwarnings("ignore")  # so little data gives no good density
 def test_spppot_fills_every_row(bench, run, tmp_path, capsys):
     assert run("spppot") == 0
     assert "[5 min]" in capsys.readouterr().out
-    for name, experiment in bench("intensity_settings").EXPERIMENTS.items():
+    spppot = bench("papers.spppot")
+    for name, methods in spppot.TABLE_ONE.items():
         rows = read(tmp_path / f"out/spppot-table1-{name}.csv")
-        assert [row["method"] for row in rows] == [
-            "batch L-BFGS",
-            *(method.name for method in experiment.printed),
-        ]
+        assert [row["method"] for row in rows] == [method.name for method in methods]
         for row in rows:
             assert row["points"].endswith("]")
-            if row["above batch"] not in ("diverges", "infinite"):
+            if row["above batch"] != "diverges":
                 float(row["above batch"])
-    expected = bench("papers.spppot").MNIST.rows
-    assert len(read(tmp_path / "out/spppot-figure-4-mnist.csv")) == len(expected)
-    pytest.importorskip("matplotlib")
-    assert figures_in(tmp_path / "out", "spppot") == [
-        "spppot-figure1.png",
-        "spppot-figure2.png",
-        "spppot-figure3-curves.png",
-        "spppot-figure3-maps.png",
-        "spppot-figure4.png",
-    ]
+    assert len(read(tmp_path / "out/spppot-figure-4-mnist.csv")) == len(spppot.MNIST.methods)
+    assert_drawn(tmp_path / "out", "spppot", 1, 2, "3-curves", "3-maps", 4)
 
 
 @pytest.mark.usefixtures("data", "tiny")
 def test_slkl_fills_every_row(bench, run, tmp_path, capsys):
     assert run("slkl") == 0
     assert "[around 2]" in capsys.readouterr().out
-    settings = bench("slkl_settings")
-    printed = {f"table2-{task.name}": task.printed for task in settings.TASKS}
-    printed["table3"] = settings.PRINTED_DIGITS
-    for name, figures in printed.items():
-        rows = read(tmp_path / f"out/slkl-{name}.csv")
-        assert {row["method"] for row in rows} >= {*figures, "SLKL, y centred", "m0, y centred"}
+    for name, data_set in bench("papers.slkl").DATA_SETS.items():
+        rows, printed = read(tmp_path / f"out/slkl-{name}.csv"), data_set.printed
+        assert {row["method"] for row in rows} >= {*printed, "SLKL, y centred", "m0, y centred"}
         for method, cell in (row.values() for row in rows):
             assert float(cell.split()[0].replace(",", "")) >= 0
-            assert cell.endswith(f" [{figures[method][0]}]" if method in figures else ")")
+            assert cell.endswith(f" [{printed[method][0]}]" if method in printed else ")")
     (row,) = read(tmp_path / "out/slkl-mnist.csv")
     assert 0 <= float(row["error %"].split()[0]) <= 100
     assert 0 < int(row["columns in all"]) <= 40
-    pytest.importorskip("matplotlib")
-    expected = [f"slkl-figure{number}.png" for number in (1, 2, 3)]
-    assert figures_in(tmp_path / "out", "slkl") == expected
+    assert_drawn(tmp_path / "out", "slkl", 1, 2, 3)
 
 
-PAPERS = [
-    pytest.param("polk", marks=pytest.mark.slow),
-    "colk",
-    pytest.param("spppot", marks=pytest.mark.slow),
-    "slkl",
+SLOW = [
+    pytest.param(name, marks=pytest.mark.slow) if slow else name
+    for name, slow in (("polk", True), ("colk", False), ("spppot", True), ("slkl", False))
 ]
 
 
 @pytest.mark.usefixtures("data", "tiny")
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("paper", SLOW)
 def test_a_paper_is_not_run_twice(bench, run, paper, monkeypatch, capsys):
     assert run(paper) == 0
     first = capsys.readouterr().out
-    store = bench("experiments").Store
+    store = bench("runner").Store
     monkeypatch.setattr(store, "keep", lambda _, run, __: pytest.fail(f"{run} was run again"))
     assert run(paper) == 0
     assert capsys.readouterr().out == first
@@ -238,26 +207,26 @@ def test_a_paper_is_not_run_twice(bench, run, paper, monkeypatch, capsys):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("absent", "tiny")
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("paper", ["polk", "colk", "spppot", "slkl"])
-def test_data_that_are_not_here_are_left_out_with_a_sentence(run, paper, capsys):
+@pytest.mark.parametrize(
+    ("paper", "absent"),
+    [
+        ("polk", ["mnist", "brodatz"]),
+        ("colk", ["LIDAR"]),
+        ("spppot", ["Curry's shots", "Chicago's crimes", "mnist"]),
+        ("slkl", ["boston", "abalone", "usps", "mnist"]),
+    ],
+)
+def test_data_that_are_not_here_are_left_out_with_a_sentence(run, paper, absent, capsys):
     assert run(paper) == 0
     out = capsys.readouterr().out
-    absent = {
-        "polk": ["The task mnist cannot be run.", "The task brodatz cannot be run."],
-        "colk": ["LIDAR"],
-        "spppot": ["Curry's shots", "Chicago's crimes", "The task mnist cannot be run."],
-        "slkl": [f"The data set {name} is" for name in ("boston", "abalone", "usps", "mnist")],
-    }
-    for what in absent[paper]:
-        assert f"Left out: {what}" in out
+    for name in absent:
+        assert f"Left out: The task {name} cannot be run." in out
 
 
 def test_the_example_of_the_readme_puts_a_method_beside_others(bench, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for table in (bench("classification").MAKERS, bench("tasks").TASKS, bench("tasks").SETTINGS):
-        for name in ("neighbours", "digits"):
-            monkeypatch.setitem(table, name, None)  # taken out again after the test
+    for table in (bench("tasks").TASKS, bench("tasks").SETTINGS):
+        monkeypatch.setitem(table, "digits", None)  # taken out again after the test
     (block,) = re.findall(r"^```python\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
     exec(compile(block, "bench/README.md", "exec"), {"__name__": "example"})
     rows = read(tmp_path / "out/mine-digits.csv")
@@ -271,114 +240,113 @@ def test_the_example_of_the_readme_puts_a_method_beside_others(bench, tmp_path, 
 @pytest.fixture(name="small")
 def _small(bench):
     """Two methods on little of multidist."""
-    comparison = bench("comparison")
-    return comparison.Experiment(
-        "multidist",
-        table="Table 0, test",
-        runs=3,
-        figures={},
-        quick=100,
-        rows=(
-            comparison.row("LIBSVM", "libsvm", "hinge", None, 4.0, 100),
-            comparison.row("POLK", "polk", "hinge", parsimony=0.04),
-        ),
-        data={"samples": 100, "test_samples": 50},
+    classification, scikit = bench("papers.classification"), bench("baselines.scikit")
+    methods = (
+        classification.method("LIBSVM", scikit.Libsvm, "hinge", None, 4.0, 100),
+        classification.method("POLK", "POLKClassifier", "hinge", parsimony=0.04),
     )
+    found = classification.comparison("multidist", "Table 0", methods, runs=3, quick={})
+    return replace(found, data={"samples": 100, "test_samples": 50})
 
 
 def options(out, runs=None):
     return Namespace(out=out, runs=runs, quick=False)
 
 
-def test_a_second_run_computes_nothing(bench, small, monkeypatch, tmp_path):
-    comparison = bench("comparison")
-    first = comparison.compare(small, options(tmp_path))
-    assert [len(results) for _, results in first] == [3, 3]
+def test_a_second_run_computes_nothing(small, tmp_path):
+    first = small.rows(options(tmp_path))
+    assert [len(row.results) for row in first] == [3, 3]
     assert len(list((tmp_path / "runs").glob("*.json"))) == 6
-    monkeypatch.setattr(comparison, "train", lambda *_, **__: pytest.fail("trained again"))
-    second = comparison.compare(small, options(tmp_path))
-    for (_, one), (_, other) in zip(first, second, strict=True):
+    unused = replace(small, train=lambda _: pytest.fail("trained again"))
+    for one, other in zip(first, unused.rows(options(tmp_path)), strict=True):
+        assert all(result.kept for result in other.results)
         for figure in ("error", "risk", "model_order", "seconds"):
-            assert [each[figure] for each in one] == [each[figure] for each in other]
+            assert one.values(figure) == other.values(figure)
 
 
-def test_what_was_interrupted_goes_on_where_it_stopped(bench, small, monkeypatch, tmp_path):
-    comparison = bench("comparison")
+def test_what_was_interrupted_goes_on_where_it_stopped(small, tmp_path):
     trained = []
 
-    def train(task, method, seed, **given):
+    def train(run):
         if len(trained) == 4:
             raise KeyboardInterrupt
-        trained.append((method.name, seed))
-        return bench("classification").train(task, method, seed, **given)
+        trained.append((run.method.name, run.seed))
+        return small.train(run)
 
-    monkeypatch.setattr(comparison, "train", train)
+    interrupted = replace(small, train=train)
     with pytest.raises(KeyboardInterrupt):
-        comparison.compare(small, options(tmp_path))
+        interrupted.rows(options(tmp_path))
     assert len(list((tmp_path / "runs").iterdir())) == 4
     trained.clear()
-    comparison.compare(small, options(tmp_path))
+    interrupted.rows(options(tmp_path))
     assert trained == [("LIBSVM", 2), ("POLK", 2)]
 
 
-def test_a_run_is_known_by_all_that_it_depends_on(bench, monkeypatch):
-    Run = bench("experiments").Run
-    run = Run("task", "A method, K = 1", 0, {"samples": 5}, {"K": 1.0})
-    assert run.file_name.startswith("task-a-method-k-1-0-")
-    assert Run("task", "A method, K = 1", 0, {"samples": 5}, {"K": 1.0}).file_name == run.file_name
-    others = [
-        replace(run, seed=1),
-        replace(run, data={"samples": 6}),
-        replace(run, settings={"K": 2.0}),
-        replace(run, settings={"K": parsimon.kernels.Gaussian(1.0)}),
-        replace(run, settings={"K": parsimon.kernels.Gaussian(2.0)}),
-    ]
-    names = {run.file_name, *(other.file_name for other in others)}
+def test_a_run_is_known_by_all_that_it_depends_on(bench, small, monkeypatch, tmp_path):
+    store, polk = bench("runner").Store(tmp_path), small.methods[1]
+
+    def name(experiment=small, seed=0, **settings):
+        method = replace(polk, settings={**polk.settings, **settings})
+        return store.path(experiment.configuration(method, seed)).name
+
+    assert name().startswith("multidist-polk-0-")
+    assert name() == name()
+    names = {
+        name(),
+        name(seed=1),
+        name(replace(small, data={"samples": 6})),
+        name(replace(small, offered={})),
+        name(parsimony=2.0),
+        name(kernel=parsimon.kernels.Gaussian(1.0)),
+        name(kernel=parsimon.kernels.Gaussian(2.0)),
+    }
     monkeypatch.setattr(parsimon, "__version__", "99")
-    names.add(run.file_name)
-    assert len(names) == 7
+    assert len({*names, name()}) == 8
 
 
-def test_a_kept_run_says_what_it_is(bench, small, tmp_path):
-    bench("comparison").compare(small, options(tmp_path, runs=1))
+def test_a_kept_run_says_what_it_is(small, tmp_path):
+    small.rows(options(tmp_path, runs=1))
     (path,) = (tmp_path / "runs").glob("*polk*.json")
     content = json.loads(path.read_text())
-    assert content["configuration"]["settings"]["settings"] == {"parsimony": 0.04}
+    assert content["configuration"]["settings"] == {"parsimony": 0.04}
     assert content["configuration"]["parsimon"] == parsimon.__version__
     assert content["versions"]["numpy"] == np.__version__
-    assert len(content["result"]["path"]["error"]) > 1
+    assert len(content["result"]["figures"]["path"]["error"]) > 1
 
 
-def test_other_seeds_are_other_draws(bench, small, tmp_path):
-    (_, results), _ = bench("comparison").compare(small, options(tmp_path))
-    assert len({result["model_order"] for result in results}) > 1
+def test_other_seeds_are_other_draws(small, tmp_path):
+    libsvm, _ = small.rows(options(tmp_path))
+    assert len(set(libsvm.values("model_order"))) > 1
 
 
 def test_a_row_that_is_run_once_is_compared_with_by_all_seeds(bench, small, tmp_path):
-    comparison = bench("comparison")
-    once, polk = small.rows
-    rows = (replace(once, runs=1), polk)
-    (best, once), (row, results) = comparison.compare(replace(small, rows=rows), options(tmp_path))
-    assert (len(once), len(results)) == (1, 3)
-    expected = np.mean([result["error"] for result in results]) - once[0]["error"]
-    cell = comparison.above(row, results, best, once)
-    assert cell.split()[0] == bench("experiments").significant(expected, 2)
+    libsvm, polk = small.methods
+    once = replace(small, methods=(replace(libsvm, runs=1), polk))
+    best, row = once.rows(options(tmp_path))
+    assert (len(best.results), len(row.results)) == (1, 3)
+    expected = row.mean("error") - best.mean("error")
+    line = bench("papers.classification").table("Title", [best, row]).lines[1]
+    assert line[4].split()[0] == bench("report").significant(expected, 2)
 
 
-def test_a_method_that_diverges_says_so(bench, small, monkeypatch, tmp_path, capsys):
-    comparison = bench("comparison")
-    monkeypatch.setattr(comparison, "train", lambda *_, **__: {"diverged": 32})
-    found = comparison.compare(small, options(tmp_path))
-    comparison.table(small, found).publish(tmp_path / "table.csv")
-    assert read(tmp_path / "table.csv")[0]["risk"] == "diverges"
-    assert "[4]" in capsys.readouterr().out
+def test_a_method_that_diverges_says_so(bench, small, tmp_path, capsys):
+    def train(run):
+        if run.seed < limit:
+            raise parsimon.DivergenceError("Too large a step.")
+        return small.train(run)
+
+    for limit, word in ((3, "diverges"), (1, ", diverges 1 of 3")):
+        rows = replace(small, train=train, offered={**small.offered, "limit": limit}).rows()
+        bench("papers.classification").table("Title", rows).publish(tmp_path / "table.csv")
+        assert read(tmp_path / "table.csv")[1]["risk"].endswith(word)
+        assert "[4]" in capsys.readouterr().out
 
 
 def test_numbers_are_written_with_what_they_vary_by(bench):
-    experiments = bench("experiments")
-    assert experiments.mean_and_sd([0.12345]) == "0.123"
-    assert experiments.mean_and_sd([1.0, 3.0]) == "2.00 (1.0)"
-    assert experiments.significant(12345.6) == "12,346"
-    assert experiments.significant(0) == "0"
-    assert experiments.span([3, 1]) == "1 to 3"
-    assert experiments.span([1200, 1200]) == "1,200"
+    report = bench("report")
+    assert report.mean_and_sd([0.12345]) == "0.123"
+    assert report.mean_and_sd([1.0, 3.0]) == "2.00 (1.0)"
+    assert report.significant(12345.6) == "12,346"
+    assert report.significant(0) == "0"
+    assert report.span([3, 1]) == "1 to 3"
+    assert report.span([1200, 1200]) == "1,200"

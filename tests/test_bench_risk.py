@@ -2,16 +2,27 @@
 
 import json
 import sys
-from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import parsimon
-
 NOT_HERE = "The data set 'lidar' is not here."
+
+
+@pytest.fixture(name="run")
+def _run(bench, tmp_path):
+    """Run a command; its exit code and the rows that it found."""
+
+    def run(*arguments):
+        path = tmp_path / "found.json"
+        code = bench("cli").main([*arguments, "--json", str(path)])
+        text = path.read_text()
+        assert "NaN" not in text
+        return code, json.loads(text)
+
+    return run
 
 
 # -- risk ------------------------------------------------------------------------------------------
@@ -20,7 +31,7 @@ NOT_HERE = "The data set 'lidar' is not here."
 @pytest.fixture(name="tiny")
 def _tiny(bench, monkeypatch):
     """Make LIDAR a step of 40 samples, and little of everything else."""
-    risk = bench("risk")
+    risk = bench("papers.risk")
     X = np.linspace(390, 720, 40)[:, None]
     y = -0.7 * (X[:, 0] > 555)
     monkeypatch.setattr(risk.datasets, "load_lidar", lambda **_: (X, y))
@@ -38,42 +49,37 @@ def _absent(tiny, monkeypatch):
 
 
 @pytest.mark.usefixtures("tiny")
-def test_risk_shows_what_was_measured_beside_the_reference(bench, tmp_path, capsys):
-    path = tmp_path / "risk.json"
-    arguments = ["risk", "--sets", "2", "--samples", "300", "--json", str(path)]
-    assert bench("cli").main(arguments) == 0
+def test_risk_shows_what_was_measured_beside_the_reference(run, capsys):
+    code, found = run("risk", "--sets", "2", "--samples", "300")
+    assert code == 0
     out = capsys.readouterr().out
     assert "[diverges]" in out
     assert "[2.22]" in out
     assert "LIDAR, 3 epochs" in out
-    assert "PASSED" not in out  # so few samples prove nothing
-    assert "NaN" not in path.read_text()
-    result = json.loads(path.read_text())
-    rows = {row["method"]: row["results"] for row in result["rows"]}
-    assert len(rows) == 9
-    for name, results in rows.items():
-        assert results.keys() == {"none", "symmetric", "one-sided"}
-        for found in results.values():
-            assert len(found) == 2
-            for figures in found:
+    assert "ok  " not in out  # so few samples prove nothing
+    lidar = found["rows"].pop("LIDAR")
+    assert found["rows"].keys() == {"none", "symmetric", "one-sided"}
+    for kind, rows in found["rows"].items():
+        assert len(rows) == 9
+        for row in rows:
+            assert len(row["results"]) == 2
+            for figures in row["results"]:
                 if figures is None:
-                    assert name == "COLK, P = 4 as printed"
+                    assert row["method"] == "COLK, P = 4 as printed"
                 else:
                     assert 0 < figures["model_order"] < 150
                     assert figures["mean"] < figures["cvar"]
                     assert figures["quantile_95"] <= figures["quantile_99"]
-    assert rows["COLK, P = 4 as printed"]["one-sided"] == [None, None]
-    assert [len(errors["one-sided"]) for errors in result["lidar"].values()] == [2] * 3
-    assert all(library["threads"] == 1 for library in result["machine"]["blas"])
+            if row["method"] == "COLK, P = 4 as printed" and kind == "one-sided":
+                assert row["results"] == [None, None]
+    assert [len(row["results"]) for row in lidar] == [2] * 3
+    assert all("one-sided" in result for row in lidar for result in row["results"])
+    assert all(library["threads"] == 1 for library in found["machine"]["blas"])
 
 
-def test_risk_measures_the_loss_and_the_distance_to_the_function(bench, monkeypatch):
+def test_risk_measures_the_loss_and_the_distance_to_the_function(bench):
     class Zero:
         model_order_ = 3
-        _get_param_names = staticmethod(list)
-
-        def __init__(self, **_):
-            pass
 
         def fit(self, X, y):
             return self
@@ -81,51 +87,52 @@ def test_risk_measures_the_loss_and_the_distance_to_the_function(bench, monkeypa
         def predict(self, X):
             return np.zeros(len(X))
 
-    monkeypatch.setattr(parsimon, "Zero", Zero, raising=False)
-    risk, settings = bench("risk"), bench("risk_settings")
-    y = np.arange(1.0, 101.0)
-    result = risk.train(settings.Method("zero", "Zero", {}), None, None, (y, y, np.full(100, 2.0)))
-    assert result.excess == 4
-    assert_allclose(result.mean, (y**2).mean())
-    assert_allclose(result.loss_sd, (y**2).std())
-    assert_allclose(result.cvar, (y[90:] ** 2).mean())
-    assert_allclose([result.quantile_95, result.quantile_99], np.quantile(y**2, [0.95, 0.99]))
-    assert result.model_order == 3
+    runner, y = bench("runner"), np.arange(1.0, 101.0)
+    task = bench("tasks").Task("zero", y, y, y, y, {"truth": np.full(100, 2.0)})
+    found = bench("papers.risk").train(runner.Run(runner.Method("zero", Zero), task, 0))
+    assert found["excess"] == 4
+    assert_allclose(found["mean"], (y**2).mean())
+    assert_allclose(found["loss_sd"], (y**2).std())
+    assert_allclose(found["cvar"], (y[90:] ** 2).mean())
+    quantiles = [found["quantile_95"], found["quantile_99"]]
+    assert_allclose(quantiles, np.quantile(y**2, [0.95, 0.99]))
+    assert found["model_order"] == 3
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
         ({}, None),
-        ({"loss_sd": 0.97}, "has a loss_sd that is 3.0 % below POLK's"),
-        ({"quantile_99": 1.1}, "has a quantile_99 that is -10.0 % below POLK's"),
-        ({"cvar": 1.01}, "has a cvar"),
-        ({"model_order": 60}, "keeps many more points"),
-        (None, "diverges"),
+        ({"loss_sd": 0.97}, "loss_sd is below POLK's: 0.03 (>= 0.0"),
+        ({"quantile_99": 1.1}, "quantile_99 is below POLK's: -0.1 (>= 0.0"),
+        ({"cvar": 1.01}, "cvar is below POLK's"),
+        ({"model_order": 60}, "points over POLK's: 1.33 (<= 1.2)"),
+        (None, "runs that diverge: 1 (<= 0)"),
     ],
 )
 def test_risk_is_judged_by_the_tail(bench, change, complaint):
-    risk = bench("risk")
-    polk = risk.Result(0.1, 1.0, 1.0, 1.0, 1.0, 1.0, 45)
-    good = risk.Result(0.2, 0.6, 1.2, 0.6, 0.9, 1.1, 45)
-    rows = []
-    for method in risk.METHODS:
-        result = good if method.margins else polk
-        if method.name == "COLK, P = 4, clipped":
-            result = None if change is None else replace(result, **change)
-        rows.append(risk.Row(method, {kind: [result] for kind in risk.OUTLIERS}))
-    complaints = risk.judge(rows)
-    if complaint is None:
-        assert complaints == []
-    else:
-        assert len(complaints) == 1
-        assert complaint in complaints[0]
+    risk, runner = bench("papers.risk"), bench("runner")
+    polk = {"loss_sd": 1.0, "quantile_99": 1.0, "cvar": 1.0, "model_order": 45}
+    good = {"loss_sd": 0.6, "quantile_99": 0.6, "cvar": 0.9, "model_order": 45}
+
+    def row(method):
+        result = runner.Result(good if method.kind == "COLKRegressor" else polk)
+        if method.name == risk.CLIPPED:
+            figures = {**good, **(change or {})}
+            result = runner.Result(figures, diverged=change is None)
+        return runner.Row(method, [result])
+
+    methods = risk.experiment("one-sided", risk.METHODS, 100).methods
+    promises = risk.judge({"one-sided": [row(method) for method in methods]})
+    complaints = [str(promise) for promise in promises if not promise.holds]
+    assert len(complaints) == (0 if complaint is None else 1)
+    assert all(risk.CLIPPED in each and complaint in each for each in complaints)
 
 
 def test_outliers_of_lidar(bench):
     y = np.zeros(200)
     for kind, size in (("none", 0), ("symmetric", 0.0), ("one-sided", 0.75)):
-        spoiled, chosen = bench("risk").spoil(y, kind, np.random.RandomState(0))
+        spoiled, chosen = bench("papers.risk").spoil(y, kind, np.random.RandomState(0))
         assert len(chosen) == 20
         assert abs(spoiled[chosen].mean() - size) < 0.4
         spoiled[chosen] = 0
@@ -136,81 +143,81 @@ def test_outliers_of_lidar(bench):
 def test_lidar_that_is_not_here_is_left_out(bench, capsys, tmp_path):
     arguments = ["risk", "--sets", "1", "--samples", "100"]
     assert bench("cli").main(arguments) == 0
-    assert f"Left out: LIDAR. {NOT_HERE}" in capsys.readouterr().out
+    message = f"The task LIDAR cannot be run. {NOT_HERE}"
+    assert f"Left out: {message}" in capsys.readouterr().out
     picture = tmp_path / "lidar.png"
     assert bench("cli").main([*arguments, "--plot", str(picture)]) == 2
-    assert "it shows LIDAR" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not picture.exists()
 
 
-def test_lidar_is_drawn(tiny, tmp_path):
+def test_lidar_is_drawn(tiny, monkeypatch, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "lidar.png"
-    tiny.draw(*tiny.load_lidar(), picture)
+    tiny.draw_lidar(picture)
     assert picture.stat().st_size > 1000
-
-
-def test_lidar_without_matplotlib(tiny, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    tiny.draw(*tiny.load_lidar(), tmp_path / "lidar.png")
+    tiny.draw_lidar(tmp_path / "lidar.png")
     assert "pip install 'parsimon[plot]'" in capsys.readouterr().err
 
 
 # -- value functions -------------------------------------------------------------------------------
 
 
-def test_policy_compares_all_methods(bench, tmp_path, capsys):
-    path = tmp_path / "policy.json"
-    arguments = ["policy", "--draws", "2", "--transitions", "300", "--json", str(path)]
-    assert bench("cli").main(arguments) == 0
+def test_policy_compares_all_methods(bench, run, capsys):
+    code, found = run("policy", "--draws", "2", "--transitions", "300")
+    assert code == 0
     out = capsys.readouterr().out
-    assert "Standard deviation of the true V: 3.64" in out
-    assert "[.39 / .22]" in out
-    assert "PASSED" not in out
-    results = json.loads(path.read_text())["results"]
-    assert len(results) == len(bench("policy").METHODS)
-    for name, found in results.items():
-        assert len(found) == 2
-        assert all(0 < result["rmse_average"] < 5 for result in found)
-        assert all((result["tracker_order"] > 0) == ("gtd" in name) for result in found)
+    assert "standard deviation 3.64" in out
+    assert "[.39]" in out
+    assert "[.22]" in out
+    assert "ok  " not in out
+    rows = found["rows"]["chain"]
+    assert len(rows) == len(bench("papers.policy").METHODS)
+    for row in rows:
+        assert len(row["results"]) == 2
+        assert all(0 < result["rmse"] < 5 for result in row["results"])
+        assert all(
+            (result["tracker_order"] > 0) == ("gtd" in row["method"]) for result in row["results"]
+        )
 
 
 def test_true_values_solve_the_bellman_equation(bench):
-    policy = bench("policy")
-    grid, truth = policy.true_values()
-    chain = policy.draw_chain(100_000, 0)
+    policy = bench("papers.policy")
+    chain = policy.draw_chain(0, transitions=100_000)
 
     def value(states):
-        return np.interp(states[:, 0], grid[:, 0], truth)
+        return np.interp(states[:, 0], chain.X_test[:, 0], chain.y_test)
 
-    for following in (chain.next_states, chain.again):
+    for following in (chain.extra["next_states"], chain.extra["again"]):
         assert following.min() >= 0
         assert following.max() <= 1
-        difference = chain.rewards + 0.9 * value(following) - value(chain.states)
-        bins = np.minimum((10 * chain.states[:, 0]).astype(int), 9)
+        difference = chain.y + 0.9 * value(following) - value(chain.X)
+        bins = np.minimum((10 * chain.X[:, 0]).astype(int), 9)
         means = np.bincount(bins, weights=difference) / np.bincount(bins)
         assert np.abs(means).max() < 0.05
 
 
 def test_one_number_for_all_states_is_biased(bench):
-    policy = bench("policy")
-    grid, truth = policy.true_values()
-    chain = policy.draw_chain(20_000, 0)
-    errors = {
-        method.kind: policy.evaluate(method, chain, grid, truth).rmse_average
-        for method in policy.METHODS
-        if method.kind in ("double", "scalar")
-    }
-    assert errors["scalar"] > 2.5
-    assert errors["double"] < 1
+    policy, Run = bench("papers.policy"), bench("runner").Run
+    experiment = policy.chain(20_000)
+    task = experiment.load(0, transitions=20_000)
+    double, scalar, _ = (
+        policy.evaluate(Run(method, task, 0, experiment.offered))["rmse"]
+        for method in policy.METHODS[-3:]
+    )
+    assert scalar > 2.5
+    assert double < 1
 
 
 @pytest.mark.parametrize(("error", "passed"), [(0.07, True), (0.1, False)])
 def test_policy_is_judged_by_its_worst_average(bench, error, passed):
-    policy = bench("policy")
-    good, bad = (policy.Result(0.3, each, 12, 13, 0, 1.0, 1.0) for each in (0.05, error))
-    complaints = policy.judge({method.name: [good, bad] for method in policy.METHODS})
-    assert len(complaints) == (0 if passed else 2)  # both rows of "td"
+    policy, runner = bench("papers.policy"), bench("runner")
+    results = [runner.Result({"rmse": each}) for each in (0.05, error)]
+    promises = list(policy.judge([runner.Row(method, results) for method in policy.METHODS]))
+    assert len(promises) == 4
+    missed = [promise for promise in promises if not promise.holds]
+    assert len(missed) == (0 if passed else 2)  # both rows of "td"
 
 
 # -- Gymnasium -------------------------------------------------------------------------------------
@@ -242,59 +249,53 @@ class Track:
         pass
 
 
-@pytest.fixture(name="track")
-def _track(monkeypatch):
-    module = ModuleType("gymnasium")
+def test_policy_predicts_returns_in_gymnasium(run, monkeypatch, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    module, picture = ModuleType("gymnasium"), tmp_path / "gym.png"
     module.make = Track
     monkeypatch.setitem(sys.modules, "gymnasium", module)
-
-
-@pytest.mark.usefixtures("track")
-def test_gym_policy_predicts_returns(bench, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    path, picture = tmp_path / "gym.json", tmp_path / "gym.png"
-    arguments = ["gym_policy", "--task", "mountain_car", "--episodes", "150"]
-    arguments += ["--json", str(path), "--plot", str(picture)]
-    assert bench("cli").main(arguments) == 0
-    assert "of 150 episodes" in capsys.readouterr().out
+    arguments = ["--task", "mountain_car", "--episodes", "150", "--plot", str(picture)]
+    code, found = run("policy", *arguments)
+    assert code == 0
+    assert "MountainCarContinuous-v0: " in capsys.readouterr().out
     assert picture.stat().st_size > 1000
-    results = {result["method"]: result for result in json.loads(path.read_text())["results"]}
-    assert results.keys() == {"td", "gtd"}
-    assert results["td"]["correlation"] > 0.9
-    assert results["gtd"]["tracker_order"] > 0
+    (rows,) = found["rows"].values()
+    results = {row["method"]: row["results"][0] for row in rows}
+    assert results.keys() == {'"td"', '"gtd"'}
+    assert results['"td"']["correlation"] > 0.9
+    assert results['"gtd"']["tracker_order"] > 0
 
 
 def test_returns_are_discounted_and_those_cut_off_are_left_out(bench, monkeypatch):
-    gym_policy = bench("gym_policy")
-    monkeypatch.setattr(gym_policy, "HORIZON", 2)
+    worlds = bench("papers.gym_worlds")
+    monkeypatch.setattr(worlds, "HORIZON", 2)
     states, rewards = np.arange(4.0)[:, None], np.array([0.0, 1.0, 0.0, 2.0])
     expected = [0.95 + 2 * 0.95**3, 1 + 2 * 0.95**2, 2 * 0.95, 2]
     for last, known in ((True, 4), (False, 2)):
         terminal = np.array([False, False, False, last])
-        episode = gym_policy.Episode(states, rewards, states + 1, terminal)
-        found, totals = gym_policy.returns(episode)
+        found, totals = worlds.returns(worlds.Episode(states, rewards, states + 1, terminal))
         assert_allclose(totals, expected[:known])
         assert_allclose(found, states[:known])
 
 
 def test_policies_stay_within_what_is_allowed(bench):
-    gym_policy, random = bench("gym_policy"), np.random.default_rng(0)
+    worlds, random = bench("papers.gym_worlds"), np.random.default_rng(0)
     for angle, velocity in random.uniform(-3, 3, size=(50, 2)):
-        state = gym_policy.pendulum_state(np.array([[angle, velocity]]))
-        assert_allclose(gym_policy.angle_and_velocity(state), [[angle, velocity]])
-        assert -2 <= gym_policy.swing_up(state[0], random) <= 2
-        assert -1 <= gym_policy.rock(np.array([angle, velocity]), random) <= 1
+        state = worlds.pendulum_state(np.array([[angle, velocity]]))
+        assert_allclose(worlds.angle_and_velocity(state), [[angle, velocity]])
+        assert -2 <= worlds.swing_up(state[0], random) <= 2
+        assert -1 <= worlds.rock(np.array([angle, velocity]), random) <= 1
 
 
 def test_gymnasium_that_is_not_here_is_a_message_and_no_traceback(bench, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    assert bench("cli").main(["gym_policy"]) == 2
+    assert bench("cli").main(["policy", "--task", "pendulum"]) == 2
     assert "pip install 'parsimon[gym]'" in capsys.readouterr().err
 
 
 def test_pendulum_of_gymnasium(bench, monkeypatch, capsys):
     pytest.importorskip("gymnasium")
-    monkeypatch.setattr(bench("gym_policy"), "TEST_EPISODES", 2)
-    arguments = ["gym_policy", "--episodes", "10", "--epochs", "1", "--method", "td"]
-    assert bench("cli").main(arguments) == 0
+    monkeypatch.setattr(bench("papers.gym_worlds"), "TEST_EPISODES", 2)
+    arguments = ["--episodes", "10", "--epochs", "1", "--method", "td"]
+    assert bench("cli").main(["policy", "--task", "pendulum", *arguments]) == 0
     assert "Pendulum-v1: 800 transitions" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 """The experiments of the SLKL paper, on tiny data."""
 
-import json
+from argparse import Namespace
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scipy.optimize import approx_fprime
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 
-from parsimon import SLKLRegressor, _core, datasets, kernels
+from parsimon import SLKLRegressor, datasets, kernels
 
 X, Y = datasets.make_sinc(120, random_state=0)
 AT = datasets.make_sinc(30, random_state=1)[0]
@@ -17,9 +17,7 @@ AT = datasets.make_sinc(30, random_state=1)[0]
 
 @pytest.fixture(name="problem")
 def _problem(bench):
-    core = _core.KernelColumns(kernels.Gaussian(1.0).core, X[:40].copy(), True)
-    core.prepare(X, Y[:, None])
-    return bench("slkl_speed").Problem(core, float(Y @ Y))
+    return bench("papers.slkl_speed").Problem(X, Y, 1.0, np.arange(40))
 
 
 class TestBaselines:
@@ -46,7 +44,7 @@ class TestBaselines:
 class TestHog:
     @pytest.fixture(name="hog")
     def _hog(self, bench):
-        return bench("hog")
+        return bench("papers.hog")
 
     def test_histograms_have_norm_one_and_ignore_contrast(self, hog):
         images = np.random.RandomState(0).uniform(size=(3, 784))
@@ -76,46 +74,53 @@ class TestSpeed:
         assert value < Y @ Y + 0.01 * mu.sum()
 
     def test_all_ways_reach_the_gap(self, bench, problem):
-        speed = bench("slkl_speed")
+        speed = bench("papers.slkl_speed")
         minimum = problem.solve("shrinking", 0.0).objective[-1]
-        for timing in (
+        for found in (
             speed.ours(problem, "shrinking", minimum),
             speed.ours(problem, "uniform", minimum),
             speed.lbfgs(problem, minimum),
         ):
-            assert -1e-9 < timing.gap <= 1e-4
+            assert -1e-9 < found["gap"] <= 1e-4
 
 
 @pytest.mark.data("abalone")
-def test_speed_command(bench, tmp_path, capsys):
-    file = tmp_path / "speed.json"
-    arguments = ["--task", "abalone", "--columns", "60", "--samples", "300", "--repeat", "1"]
-    assert bench("cli").main(["slkl_speed", *arguments, "--json", str(file)]) in (0, 1)
-    assert "L-BFGS-B" in capsys.readouterr().out
-    assert json.loads(file.read_text())["results"]["abalone"]["step"]["ratio"] > 0
+def test_speed_is_promised(bench):
+    promises = list(bench("papers.slkl_speed").promises("abalone", 1, columns=60, samples=300))
+    assert [promise.name.split(", ")[-1] for promise in promises] == [
+        "relative gap of shrinking",
+        "time of uniform selection over shrinking's",
+        "time of L-BFGS-B over shrinking's",
+    ]
+    assert promises[0].holds
+    assert " times its flops at " in promises[0].detail
+    assert all(promise.measured > 0 for promise in promises[1:])
 
 
 @pytest.mark.data("boston")
 def test_tables_show_printed_figures_beside_ours(bench, tmp_path):
-    slkl, store = bench("papers.slkl"), bench("experiments").Store(tmp_path)
-    task = next(task for task in slkl.TASKS if task.name == "boston")
-    table = slkl.table_two(task, store, 2, quick=True)
+    slkl = bench("papers.slkl")
+    data_set = slkl.DATA_SETS["table2-boston"]
+    options = Namespace(out=tmp_path, runs=2, quick=True)
+    (row,) = slkl.experiment(data_set).rows(options)
+    table = slkl.table(data_set, row.results)
     assert table.header == ("method", "M = 128")
-    rows = dict(table.rows)
-    assert rows["SLKL"].endswith(" [20.17]")
-    assert rows["m0"].endswith(" [108]")
+    lines = dict(table.lines)
+    assert lines["SLKL"].endswith(" [20.17]")
+    assert lines["m0"].endswith(" [108]")
     # Learned weights are better than equal ones, and centring helps.
-    error = {name: float(cell.split()[0]) for name, cell in rows.items()}
+    error = {name: float(cell.split()[0]) for name, cell in lines.items()}
     assert error["SLKL, y centred"] < error["SLKL"] < error["Unif"]
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
 def test_a_figure_that_no_run_has_is_a_dash(bench):
-    slkl = bench("papers.slkl")
-    results = [{"A": [1.0, None]}, {"A": [3.0, None]}]
-    table = slkl.table("Title", (1, 2), results, {"A": ("5", "6")})
-    assert table.rows == [["A", "2.00 (1.0) [5]", "- [6]"]]
-    assert slkl.table("Title", (1, 2), results, {}).rows == [["A", "2.00 (1.0)", "-"]]
+    slkl, Result = bench("papers.slkl"), bench("runner").Result
+    sinc = slkl.DATA_SETS["table2-sinc"]
+    results = [Result({name: [value, None] for name in ("KRRM", "A")}) for value in (1.0, 3.0)]
+    lines = slkl.table(sinc, results).lines
+    assert lines[0] == ["KRRM", "2.00 (1.0) [0.0146]", "- [0.0124]"]
+    assert lines[1] == ["A", "2.00 (1.0)", "-"]
 
 
 class TestFigures:
@@ -132,8 +137,9 @@ class TestFigures:
             assert_allclose(model.objective_, long[: epochs + 1], rtol=1e-12)
 
     def test_the_objective_comes_down_to_its_minimum(self, bench):
-        run = bench("experiments").Run("sinc epochs", "exact steps", 0, settings={"epochs": 6})
-        found = bench("papers.slkl_figures").watch(run, "exact")
+        figures, Run = bench("papers.slkl_figures"), bench("runner").Run
+        task, exact = figures.load_first(7, epochs=6), figures.EPOCHS.methods[1]
+        found = figures.watch(Run(exact, task, 0, figures.EPOCHS.offered))
         assert found["looks"] == list(range(7))
         assert len(found["objective"]) == len(found["m0"]) == 7
         assert (np.diff(found["objective"]) < 0).all()
@@ -141,8 +147,9 @@ class TestFigures:
         assert found["m0 at the minimum"] < found["m0"][-1] < 1000
 
     def test_fewer_columns_are_used_the_higher_their_price(self, bench):
-        slkl_figures, run = bench("papers.slkl_figures"), bench("experiments").Run
-        found = slkl_figures.count_used(run("sinc columns", "SLKL", 0), (100, 300))
-        used = np.array(list(found.values()))
-        assert used.shape == (len(slkl_figures.PRICES), 2)
+        figures, Run = bench("papers.slkl_figures"), bench("runner").Run
+        (method,), task = figures.COUNTS.methods, figures.SINC.load(0, counts=(100, 300))
+        found = figures.count_used(Run(method, task, 0, figures.COUNTS.offered))
+        used = np.array([found[f"{price:g}"] for price in figures.PRICES])
+        assert used.shape == (len(figures.PRICES), 2)
         assert (np.diff(used, axis=0) < 0).all()

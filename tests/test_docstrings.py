@@ -11,7 +11,9 @@ import parsimon
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(parsimon.__path__, "parsimon.")
-    if not module.name.startswith(("parsimon._engine", "parsimon._simd_", "parsimon._cpu", "parsimon.__main__"))
+    if not module.name.startswith(
+        ("parsimon._engine", "parsimon._simd_", "parsimon._cpu", "parsimon.__main__")
+    )
 )
 
 

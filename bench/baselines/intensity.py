@@ -8,7 +8,7 @@ density at x is f(x) / V with V the volume of the box, and integrals are means o
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -38,30 +38,24 @@ def gaussian(X: Array, Y: Array, bandwidth: float) -> Array:
     return np.asarray(np.exp(-cdist(X, Y, "sqeuclidean") / (2 * bandwidth**2)))
 
 
+def orthonormal(gram: Array) -> Array:
+    """Return what turns kernels with nodes into coordinates: an orthonormal basis of their span."""
+    values, vectors = np.linalg.eigh(gram)
+    large = values > RANK_TOLERANCE * values[-1]
+    return np.asarray(vectors[:, large] / np.sqrt(values[large]))
+
+
+@dataclass(eq=False, repr=False)
 class GridDensity(BaseEstimator):
     """What the baselines share: box, nodes, and the density that follows from f.
 
-    Parameters
-    ----------
-    bandwidth : float
-        Standard deviation of the kernel (the paper prints its square).
-    grid_size : int
-        Nodes along each axis.
-    domain : array-like of shape (n_features, 2), optional
-        Lower and upper end along each axis; the unit cube by default.
-
-    Attributes
-    ----------
-    nodes_ : ndarray of shape (n_nodes, n_features)
-    integral_ : float
-        Of the density over the box, by a finer grid than the nodes'.
-    model_order_ : int
-        Number of nodes.
+    Once fitted, `nodes_` are the nodes, `model_order_` is their number, and `integral_` is that of
+    the density over the box, by a finer grid than the nodes'.
     """
 
-    bandwidth: float
-    grid_size: int
-    domain: ArrayLike | None
+    bandwidth: float  # standard deviation of the kernel; the paper prints its square
+    grid_size: int  # nodes along each axis
+    domain: ArrayLike | None = None  # lower and upper end along each axis; None: the unit cube
 
     @abstractmethod
     def _learn(self, X: Array) -> None:
@@ -92,33 +86,16 @@ class GridDensity(BaseEstimator):
         return midpoints((4 if len(self.domain_) == 1 else 3) * self.grid_size, self.domain_)
 
 
+@dataclass(eq=False, repr=False)
 class BatchIntensity(GridDensity):
     """Maximum likelihood by L-BFGS: f = exp(w'k_U), all samples at once.
 
     Minimises ``-mean_i w'k_U(x_i) + mean_u exp(w'k_U(u)) + ridge/2 |w|^2``. The paper's batch
     method writes f = a g^2 instead and takes hours; this is the same likelihood with the same
     parametrisation as Algorithm 3, and thus what that should come near.
-
-    Parameters
-    ----------
-    bandwidth, grid_size, domain
-        See :class:`GridDensity`.
-    ridge : float, default=1e-4
-        Weight of the penalty. Without one the weights grow for ever where there are no samples.
     """
 
-    def __init__(
-        self,
-        bandwidth: float,
-        grid_size: int,
-        domain: ArrayLike | None = None,
-        *,
-        ridge: float = 1e-4,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.grid_size = grid_size
-        self.domain = domain
-        self.ridge = ridge
+    ridge: float = 1e-4  # without one, weights grow for ever where there are no samples
 
     def objective(self, weights: Array, mean: Array, gram: Array) -> tuple[float, Array]:
         """Return what is minimised and its gradient; `mean` is that of k_U over the samples."""
@@ -142,6 +119,7 @@ class BatchIntensity(GridDensity):
         return np.asarray(self._kernel(X) @ self.weights_)
 
 
+@dataclass(eq=False, repr=False)
 class GridStream(GridDensity):
     """A function in the span of the nodes' kernels, learned mini-batch by mini-batch.
 
@@ -149,29 +127,41 @@ class GridStream(GridDensity):
     numerically dependent (rank 38 of 100 on the paper's toy).
     """
 
-    learning_rate: float
-    batch_size: int
-    epochs: int
-    random_state: int | None
+    learning_rate: float = 0.05  # the step eta
+    batch_size: int = 30
+    epochs: int = 8
+    random_state: int | None = None  # seed of the order of the samples
 
-    def _prepare_basis(self) -> None:
-        values, vectors = np.linalg.eigh(self._kernel(self.nodes_))
-        large = values > RANK_TOLERANCE * values[-1]
-        self._to_basis = vectors[:, large] / np.sqrt(values[large])
-        # h sum_u k(u, .), the same for every mini-batch
+    largest_increment: float = np.inf  # bound on that with which a sample's kernel is added
+
+    @abstractmethod
+    def _start(self) -> Array:
+        """Return the coordinates of the first function."""
+
+    @abstractmethod
+    def _increments(self, values: Array, step: float) -> Array:
+        """Return the step over f, from the function's values at the samples."""
+
+    def _learn(self, X: Array) -> None:
+        """Add increments k(x_i, .) - eta h sum_u k(u, .), mini-batch by mini-batch."""
+        self._to_basis = orthonormal(self._kernel(self.nodes_))
         self._integral_of_kernel = self._features(self.nodes_).mean(axis=0)
+        self._weights = self._start()
+        features, random = self._features(X), np.random.default_rng(self.random_state)
+        with np.errstate(all="ignore"):
+            for _ in range(self.epochs):
+                order = random.permutation(len(X))
+                for start in range(0, len(X), self.batch_size):
+                    batch = features[order[start : start + self.batch_size]]
+                    step = self.learning_rate / len(batch)
+                    increments = self._increments(batch @ self._weights, step)
+                    self._weights = self._weights - self.learning_rate * self._integral_of_kernel
+                    self._weights += np.minimum(increments, self.largest_increment) @ batch
+                    self._require(np.isfinite(self._weights).all())
 
     def _features(self, X: Array) -> Array:
         """Return the coordinates of k(x, .), projected on the span."""
         return np.asarray(self._kernel(X) @ self._to_basis)
-
-    def _batches(self, X: Array) -> Iterator[Array]:
-        """Yield the features of each mini-batch, in a new random order every epoch."""
-        features, random = self._features(X), np.random.default_rng(self.random_state)
-        for _ in range(self.epochs):
-            order = random.permutation(len(X))
-            for start in range(0, len(X), self.batch_size):
-                yield features[order[start : start + self.batch_size]]
 
     def _require(self, sound: bool | np.bool_) -> None:
         if not sound:
@@ -181,6 +171,7 @@ class GridStream(GridDensity):
             )
 
 
+@dataclass(eq=False, repr=False)
 class GridPMD(GridStream):
     """Pseudo mirror descent on the grid alone (Yang, Wang, Kiyavash and He, 2019).
 
@@ -190,107 +181,36 @@ class GridPMD(GridStream):
     nodes, which get the update exactly; in between, log f is the kernel's interpolant of these
     values. That is k(x, .) replaced by its projection on the span of the nodes' kernels, and
     Algorithm 1 if its compression removes every sample. The last iterate counts.
-
-    Parameters
-    ----------
-    bandwidth, grid_size, domain
-        See :class:`GridDensity`.
-    learning_rate : float, default=0.05
-        The step eta.
-    largest_increment : float, default=inf
-        Bound on eta / (B f(x)), with which a sample's kernel is added; parsimon's is 1, and as
-        published there is none.
-    batch_size : int, default=30
-    epochs : int, default=8
-    random_state : int, optional
-        Seed of the order of the samples.
     """
 
-    def __init__(
-        self,
-        bandwidth: float,
-        grid_size: int,
-        domain: ArrayLike | None = None,
-        *,
-        learning_rate: float = 0.05,
-        largest_increment: float = np.inf,
-        batch_size: int = 30,
-        epochs: int = 8,
-        random_state: int | None = None,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.grid_size = grid_size
-        self.domain = domain
-        self.learning_rate = learning_rate
-        self.largest_increment = largest_increment
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.random_state = random_state
+    def _start(self) -> Array:
+        return np.zeros(self._to_basis.shape[1])
+
+    def _increments(self, values: Array, step: float) -> Array:
+        return step * np.exp(-values)
 
     def _learn(self, X: Array) -> None:
-        self._prepare_basis()
-        self._z = np.zeros(self._to_basis.shape[1])
-        with np.errstate(over="ignore", invalid="ignore"):
-            for features in self._batches(X):
-                increments = self.learning_rate / len(features) * np.exp(-(features @ self._z))
-                self._z = self._z - self.learning_rate * self._integral_of_kernel
-                self._z += np.minimum(increments, self.largest_increment) @ features
-                self._require(np.isfinite(self._z).all())
+        super()._learn(X)
         self._require(self._log_f(self.nodes_).max() <= LARGEST_LOG)
 
     def _log_f(self, X: Array) -> Array:
-        return np.asarray(self._features(X) @ self._z)
+        return self._features(X) @ self._weights
 
 
+@dataclass(eq=False, repr=False)
 class PrimalPOLK(GridStream):
     """POLK on f itself, without a mirror map: to show that f goes negative.
 
     f <- f + (eta / B) sum_i k(x_i, .) / f(x_i) - eta h sum_u k(u, .). Where f is negative, a sample
     pushes it further down. Samples are projected on the span of the nodes' kernels: that is what
-    KOMP does with them at the paper's budget.
-
-    Parameters
-    ----------
-    bandwidth, grid_size, domain
-        See :class:`GridDensity`.
-    learning_rate : float, default=0.006
-        The step eta.
-    start : {"printed", "uniform"}, default="printed"
-        The first f: with weights -eta h on the nodes as the paper prints it, negative from the
-        start; or as near to 1, the uniform density, as the nodes' kernels come.
-    batch_size : int, default=30
-    epochs : int, default=8
-    random_state : int, optional
-        Seed of the order of the samples.
-
-    Attributes
-    ----------
-    negative_fraction_ : float
-        Share of the box in which f is negative.
-    integral_ : float
-        Of f, its negative parts included.
+    KOMP does with them at the paper's budget. `negative_fraction_` is the share of the box in which
+    f is negative; `integral_` is that of f, its negative parts included.
     """
 
-    def __init__(
-        self,
-        bandwidth: float,
-        grid_size: int,
-        domain: ArrayLike | None = None,
-        *,
-        learning_rate: float = 0.006,
-        start: str = "printed",
-        batch_size: int = 30,
-        epochs: int = 8,
-        random_state: int | None = None,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.grid_size = grid_size
-        self.domain = domain
-        self.learning_rate = learning_rate
-        self.start = start
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.random_state = random_state
+    learning_rate: float = 0.006
+    # The first f: with weights -eta h on the nodes as the paper prints it ("printed"), negative
+    # from the start; or as near to 1, the uniform density, as the nodes' kernels come ("uniform").
+    start: str = "printed"
 
     def fit(self, X: ArrayLike, y: object = None) -> PrimalPOLK:
         super().fit(X)
@@ -301,21 +221,16 @@ class PrimalPOLK(GridStream):
 
     def function(self, X: ArrayLike) -> Array:
         """Return f, relative to the uniform density; it may be negative."""
-        return np.asarray(self._features(np.asarray(X, dtype=np.float64)) @ self._f)
+        return self._features(np.asarray(X, dtype=np.float64)) @ self._weights
 
-    def _learn(self, X: Array) -> None:
-        self._prepare_basis()
-        if self.start == "uniform":
-            at_nodes = self._features(self.nodes_)
-            self._f = np.linalg.lstsq(at_nodes, np.ones(len(at_nodes)), rcond=None)[0]
-        else:
-            self._f = -self.learning_rate * self._integral_of_kernel
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            for features in self._batches(X):
-                increments = self.learning_rate / len(features) / (features @ self._f)
-                self._f = self._f - self.learning_rate * self._integral_of_kernel
-                self._f += increments @ features
-                self._require(np.isfinite(self._f).all())
+    def _start(self) -> Array:
+        if self.start == "printed":
+            return -self.learning_rate * self._integral_of_kernel
+        at_nodes = self._features(self.nodes_)
+        return np.linalg.lstsq(at_nodes, np.ones(len(at_nodes)), rcond=None)[0]
+
+    def _increments(self, values: Array, step: float) -> Array:
+        return step / values
 
     def _log_f(self, X: Array) -> Array:
         values = self.function(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from bench.baselines.losses import PENALTY, Array, Labels, logistic
 JITTER = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class ImportVectorMachine(KernelMachine):
     """Kernel logistic regression on points that are chosen one by one.
 
@@ -26,45 +27,13 @@ class ImportVectorMachine(KernelMachine):
     it would gain in the quadratic model of each class (the curvature between classes left out),
     and the best of these are tried with one IRLS step each.
 
-    Parameters
-    ----------
-    kernel : callable
-        ``kernel(X, Y)`` returns a matrix.
-    regularization : float, default=1e-6
-        lambda.
-    tolerance : float, default=1e-3
-        Stop when a round lowers the objective by less than this part of it.
-    max_points : int, optional
-        Stop at so many points at the latest.
-    candidates : int, default=10
-        How many to try with an IRLS step in each round.
-    newton_tolerance : float, default=1e-8
-        IRLS ends when a step lowers the objective by less than this part of it.
-
-    Attributes
-    ----------
-    objective_ : float
-        At the end.
-    path_ : ndarray
-        The objective after each round.
+    Once fitted, `path_` is the objective after each round, and `objective_` that at the end.
     """
 
-    def __init__(
-        self,
-        kernel: Callable[..., Array],
-        *,
-        regularization: float = 1e-6,
-        tolerance: float = 1e-3,
-        max_points: int | None = None,
-        candidates: int = 10,
-        newton_tolerance: float = 1e-8,
-    ) -> None:
-        self.kernel = kernel
-        self.regularization = regularization
-        self.tolerance = tolerance
-        self.max_points = max_points
-        self.candidates = candidates
-        self.newton_tolerance = newton_tolerance
+    tolerance: float = 1e-3  # stop when a round lowers the objective by less than this part of it
+    max_points: int | None = None  # stop at so many points at the latest
+    candidates: int = 10  # how many to try with an IRLS step in each round
+    newton_tolerance: float = 1e-8  # IRLS ends when a step lowers the objective by less than this
 
     def _learn(self, X: Array, y: Labels) -> tuple[NDArray[np.intp], Array]:
         gram = np.asarray(self.kernel(X, X))

@@ -1,13 +1,14 @@
 """Batch kernel classifiers: L-BFGS and functional gradient descent on all samples at once.
 
 Both minimise the objective of POLK's paper, the mean of the loss plus lambda ||f||^2 (half of that
-for the logistic loss), over functions f = sum_m w_m k(d_m, .) with one column of weights a class.
+for the logistic loss), over functions f = sum_m w_m k(d_m, .) with one column of weights per class.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,21 +24,16 @@ from bench.baselines.losses import LOSSES, PENALTY, Array, Labels, smoothed_hing
 RANK_TOLERANCE = 1e-10
 
 
+@dataclass(eq=False, repr=False)
 class KernelMachine(ClassifierMixin, BaseEstimator):
     """What the classifiers share: a function on some of the samples, and the largest score wins.
 
-    Attributes
-    ----------
-    points_ : ndarray of shape (model_order_, n_features)
-    weights_ : ndarray of shape (model_order_, n_classes)
-    classes_ : ndarray of shape (n_classes,)
-    model_order_ : int
-        Number of stored points.
-    squared_norm_ : float
-        Of all functions together, in Hilbert norm.
+    Once fitted, `points_` are the samples that are stored, `model_order_` is their number,
+    `weights_` has one column per class, and `squared_norm_` is that of all functions together.
     """
 
-    kernel: Callable[..., Array]
+    kernel: Callable[..., Array]  # kernel(X, Y) returns a matrix
+    regularization: float = 1e-6  # lambda
 
     @abstractmethod
     def _learn(self, X: Array, y: Labels) -> tuple[NDArray[np.intp], Array]:
@@ -78,50 +74,20 @@ def pivoted_cholesky(gram: Array) -> tuple[Array, NDArray[np.intp]]:
     return unpivoted, order[:rank]
 
 
+@dataclass(eq=False, repr=False)
 class KernelLBFGS(KernelMachine):
     """Batch solution by L-BFGS (SciPy): hinge loss, smoothed, or logistic loss.
 
     The unknown is b in f = L b on the samples, with L L' the Gram matrix: then ||f||^2 = |b|^2, and
     the problem is as well conditioned as f itself. L has as many columns as the Gram matrix has
     numerical rank, so the solution is stored on that many samples; the others' kernels are
-    combinations of theirs.
-
-    Parameters
-    ----------
-    kernel : callable
-        ``kernel(X, Y)`` returns a matrix.
-    loss : {"hinge", "logistic"}, default="logistic"
-    regularization : float, default=1e-6
-        lambda.
-    temperature : float, default=0.03
-        How much the hinge loss is smoothed in the end; higher temperatures come before.
-    max_iterations : int, default=1000
-        At each temperature.
-    tolerance : float, default=1e-6
-        Largest entry of the gradient at which to stop.
-
-    Attributes
-    ----------
-    objective_ : float
-        At the end, with the smoothed loss.
+    combinations of theirs. `objective_` is what is reached, with the smoothed loss.
     """
 
-    def __init__(
-        self,
-        kernel: Callable[..., Array],
-        *,
-        loss: str = "logistic",
-        regularization: float = 1e-6,
-        temperature: float = 0.03,
-        max_iterations: int = 1000,
-        tolerance: float = 1e-6,
-    ) -> None:
-        self.kernel = kernel
-        self.loss = loss
-        self.regularization = regularization
-        self.temperature = temperature
-        self.max_iterations = max_iterations
-        self.tolerance = tolerance
+    loss: str = "logistic"  # or "hinge"
+    temperature: float = 0.03  # how much the hinge loss is smoothed in the end; more comes before
+    max_iterations: int = 1000  # at each temperature
+    tolerance: float = 1e-6  # largest entry of the gradient at which to stop
 
     def objective(
         self, flat: Array, factor: Array, y: Labels, temperature: float
@@ -163,42 +129,18 @@ class KernelLBFGS(KernelMachine):
         return pivots, weights
 
 
+@dataclass(eq=False, repr=False)
 class FunctionalGradient(KernelMachine):
     """Functional gradient descent on all samples (FGD): POLK with one mini-batch, uncompressed.
 
     f <- (1 - 2 c eta lambda) f - (eta / n) sum_i l'(f(x_i), y_i) k(x_i, .), with c = 1 for the
     hinge loss and 1/2 for the logistic one. Every sample is stored.
-
-    Parameters
-    ----------
-    kernel : callable
-        ``kernel(X, Y)`` returns a matrix.
-    loss : {"hinge", "logistic"}, default="logistic"
-    learning_rate : float, default=1.0
-        The step eta.
-    regularization : float, default=1e-6
-        lambda.
-    iterations : int, default=1000
-    max_samples : int, optional
-        Use only the first so many: the Gram matrix must fit into memory.
     """
 
-    def __init__(
-        self,
-        kernel: Callable[..., Array],
-        *,
-        loss: str = "logistic",
-        learning_rate: float = 1.0,
-        regularization: float = 1e-6,
-        iterations: int = 1000,
-        max_samples: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.regularization = regularization
-        self.iterations = iterations
-        self.max_samples = max_samples
+    loss: str = "logistic"  # or "hinge"
+    learning_rate: float = 1.0  # the step eta
+    iterations: int = 1000
+    max_samples: int | None = None  # use only the first so many: the Gram matrix must fit in memory
 
     def _learn(self, X: Array, y: Labels) -> tuple[NDArray[np.intp], Array]:
         X, y = X[: self.max_samples], y[: self.max_samples]

@@ -1,7 +1,7 @@
 """Classifiers of other packages, which need not be installed until one is fitted.
 
 Those that learn sample by sample stop after `seconds` of training, if that is given, and say in
-`samples_seen_` how far they came.
+`samples_seen_` how far they came. `package` is a name on PyPI.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,17 +19,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from bench.baselines.scikit import Libsvm
 
-# What each kind of method needs, by its name on PyPI.
-PACKAGES = {
-    "intel": "scikit-learn-intelex",
-    "river neighbors": "river",
-    "river fourier": "river",
-    "vowpal": "vowpalwabbit",
-}
-
 
 class IntelSvm(Libsvm):
     """LIBSVM's problem, solved by Intel's extension for scikit-learn."""
+
+    package = "scikit-learn-intelex"
 
     def _make(self, **settings: Any) -> Any:
         from sklearnex.svm import SVC
@@ -36,30 +31,18 @@ class IntelSvm(Libsvm):
         return SVC(n_jobs=1, **settings)
 
 
+@dataclass(eq=False, repr=False)
 class _River(ClassifierMixin, BaseEstimator):
     """A model of river's, which learns and predicts one dictionary of features at a time.
 
-    Parameters
-    ----------
-    bandwidth : float
-        Standard deviation of the kernel.
-    points : int
-        Size of the model.
-    seconds : float, optional
-        Stop learning after so long.
-
-    Attributes
-    ----------
-    model_order_ : int
-        Number of stored points, or of random features.
-    samples_seen_ : int
-        How many samples were learned from.
+    `model_order_` is the number of stored points, or of random features.
     """
 
-    def __init__(self, bandwidth: float, points: int, *, seconds: float | None = None) -> None:
-        self.bandwidth = bandwidth
-        self.points = points
-        self.seconds = seconds
+    package: ClassVar = "river"
+
+    bandwidth: float  # standard deviation of the kernel
+    points: int  # size of the model
+    seconds: float | None = None  # stop learning after so long
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> _River:
         X, y = np.asarray(X), np.asarray(y)
@@ -101,32 +84,19 @@ class RiverFourier(_River):
         return sampler | linear_model.SoftmaxRegression(), each * features
 
 
+@dataclass(eq=False, repr=False)
 class VowpalSvm(ClassifierMixin, BaseEstimator):
-    """Vowpal Wabbit's online kernel SVM, which is binary: one machine a class against the rest.
+    """Vowpal Wabbit's online kernel SVM, which is binary: one machine for each class.
 
-    Parameters
-    ----------
-    bandwidth : float
-        Standard deviation of the kernel.
-    C : float, default=1.0
-        Weight of the losses.
-    seconds : float, optional
-        Stop learning after so long.
-
-    Attributes
-    ----------
-    model_order_ : int
-        Number of support vectors, those that several machines share counted for each.
-    saved_bytes_ : int
-        Size of the model's files.
-    samples_seen_ : int
-        How many samples were learned from.
+    `model_order_` is the number of support vectors, those that several machines share counted for
+    each; `saved_bytes_` is the size of the model's files.
     """
 
-    def __init__(self, bandwidth: float, *, C: float = 1.0, seconds: float | None = None) -> None:
-        self.bandwidth = bandwidth
-        self.C = C
-        self.seconds = seconds
+    package: ClassVar = "vowpalwabbit"
+
+    bandwidth: float  # standard deviation of the kernel
+    C: float = 1.0  # weight of the losses
+    seconds: float | None = None  # stop learning after so long
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> VowpalSvm:
         from vowpalwabbit import Workspace

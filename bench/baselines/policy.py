@@ -1,83 +1,59 @@
-"""Value functions of a policy by ways that parsimon does not offer, and why it does not.
-
-Both learn V from transitions x -> y with reward r, in the span of the kernels of some nodes, and
-descend the squared Bellman error. They differ in how they know E[d | x], the expectation of the
-temporal difference d = r + gamma V(y) - V(x) given the state.
-"""
+"""Value functions of a policy by ways that parsimon does not offer, and why it does not."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
-from bench.baselines.intensity import RANK_TOLERANCE, gaussian
-
-Array = NDArray[np.float64]
+from bench.baselines.intensity import Array, gaussian, midpoints, orthonormal
 
 
-@dataclass(frozen=True)
-class Span:
-    """Functions spanned by the kernels of nodes, in an orthonormal basis."""
+@dataclass(eq=False, repr=False)
+class BellmanDescent(BaseEstimator):
+    """Descend the squared Bellman error in the span of the kernels of some nodes.
 
-    nodes: Array
-    bandwidth: float
+    V is learned from transitions x -> y with reward r. What is needed is E[d | x], the expectation
+    of the temporal difference d = r + gamma V(y) - V(x) given the state. Double sampling takes d
+    from one successor of x and its gradient from another, independent one: unbiased, but only a
+    simulator that can be set to a state can answer twice from there.
 
-    def features(self, X: Array) -> Array:
-        """Return the coordinates of k(x, .), projected on the span."""
-        values, vectors = np.linalg.eigh(gaussian(self.nodes, self.nodes, self.bandwidth))
-        large = values > RANK_TOLERANCE * values[-1]
-        to_basis = vectors[:, large] / np.sqrt(values[large])
-        return np.asarray(gaussian(X, self.nodes, self.bandwidth) @ to_basis)
-
-
-@dataclass(frozen=True)
-class Iterates:
-    """Coordinates of V after the last step, and on average over the second half of the steps."""
-
-    last: Array
-    average: Array
-
-
-def scalar_tracker(
-    now: Array, rewards: Array, following: Array, *, discount: float, alpha: float, beta: float
-) -> Iterates:
-    """Track E[d] by one number for all states, as the frame of COLK's paper has it.
-
-    A warning, not a method: the expectation that the Bellman error needs depends on the state. One
-    number only makes the *mean* of d vanish, which very many functions do, and V comes out as one
-    of these, far from the right one at any beta.
-
-    Parameters
-    ----------
-    now, following : ndarray of shape (n_transitions, n_coordinates)
-        Features of the states and of those that followed.
+    With `beta`, E[d] is tracked by one number for all states, as the frame of COLK's paper has it.
+    A warning, not a method: the expectation depends on the state. One number only makes the *mean*
+    of d vanish, which very many functions do, and V comes out as one of these, far from the right
+    one at any beta.
     """
-    z = 0.0
-    value, total = np.zeros(now.shape[1]), np.zeros(now.shape[1])
-    half = len(now) // 2
-    for t in range(len(now)):
-        slope = discount * following[t] - now[t]
-        z += beta * (rewards[t] + slope @ value - z)
-        value -= alpha * z * slope
-        if t >= half:
-            total += value
-    return Iterates(value, total / (len(now) - half))
 
+    alpha: float  # the step
+    beta: float | None = None  # of the tracker; None: double sampling
+    discount: float = 0.9
+    bandwidth: float = 0.1
+    grid_size: int = 50  # nodes on the unit interval
+    average: bool = True  # over the second half of the steps, or the last iterate
 
-def double_sampling(
-    now: Array, rewards: Array, following: Array, again: Array, *, discount: float, alpha: float
-) -> Iterates:
-    """Take d from one successor of x and its gradient from another, independent one.
+    def fit(self, states: Array, rewards: Array, following: Array, again: Array) -> BellmanDescent:
+        now, following, again = map(self._features, (states, following, again))
+        self.model_order_ = now.shape[1]
+        tracked, value, total = 0.0, np.zeros(self.model_order_), np.zeros(self.model_order_)
+        for t in range(len(now)):
+            slope = self.discount * following[t] - now[t]
+            difference = rewards[t] + slope @ value
+            if self.beta is None:
+                value -= self.alpha * difference * (self.discount * again[t] - now[t])
+            else:
+                tracked += self.beta * (difference - tracked)
+                value -= self.alpha * tracked * slope
+            if t >= len(now) // 2:
+                total += value
+        self._value = total / (len(now) - len(now) // 2) if self.average else value
+        return self
 
-    Unbiased, but only a simulator that can be set to a state can answer twice from there.
-    """
-    value, total = np.zeros(now.shape[1]), np.zeros(now.shape[1])
-    half = len(now) // 2
-    for t in range(len(now)):
-        difference = rewards[t] + (discount * following[t] - now[t]) @ value
-        value -= alpha * difference * (discount * again[t] - now[t])
-        if t >= half:
-            total += value
-    return Iterates(value, total / (len(now) - half))
+    def predict(self, states: Array) -> Array:
+        return self._features(states) @ self._value
+
+    def _features(self, states: Array) -> Array:
+        """Return the coordinates of k(x, .), projected on the span, in an orthonormal basis."""
+        nodes = midpoints(self.grid_size, [(0.0, 1.0)])
+        to_basis = orthonormal(gaussian(nodes, nodes, self.bandwidth))
+        return gaussian(states, nodes, self.bandwidth) @ to_basis

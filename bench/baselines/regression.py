@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.metrics.pairwise import rbf_kernel
 
-from bench.baselines.intensity import RANK_TOLERANCE
+from bench.baselines.intensity import orthonormal
 
 Array = NDArray[np.float64]
 RIDGE = 1.0
@@ -36,9 +36,8 @@ def uniform(X: Array, y: Array, at: Array, bandwidth: float, points: Array) -> A
 
 def nystroem(X: Array, y: Array, at: Array, bandwidth: float, points: Array) -> Array:
     """Ridge regression with the Nystroem approximation of the kernel on these points."""
-    values, vectors = linalg.eigh(gaussian(points, points, bandwidth))
-    large = values > RANK_TOLERANCE * values[-1]
-    return _ridge(X, y, at, bandwidth, points, vectors[:, large] / np.sqrt(values[large]))
+    to_features = orthonormal(gaussian(points, points, bandwidth))
+    return _ridge(X, y, at, bandwidth, points, to_features)
 
 
 def _ridge(

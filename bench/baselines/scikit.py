@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,27 +16,16 @@ from sklearn.svm import SVC
 Array = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class Libsvm(ClassifierMixin, BaseEstimator):
     """LIBSVM's C-SVC with a Gaussian kernel: a binary machine for each pair of classes, and a vote.
 
-    It has no score for each class that the multi-class risk could be computed from.
-
-    Parameters
-    ----------
-    bandwidth : float
-        Standard deviation of the kernel.
-    C : float, default=1.0
-        Weight of the losses.
-
-    Attributes
-    ----------
-    model_order_ : int
-        Number of support vectors, those that several pairs share counted once.
+    It has no score for each class that the multi-class risk could be computed from. `model_order_`
+    is the number of support vectors, those that several pairs share counted once.
     """
 
-    def __init__(self, bandwidth: float, *, C: float = 1.0) -> None:
-        self.bandwidth = bandwidth
-        self.C = C
+    bandwidth: float  # standard deviation of the kernel
+    C: float = 1.0  # weight of the losses
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Libsvm:
         gamma = 1 / (2 * self.bandwidth**2)
@@ -51,45 +41,19 @@ class Libsvm(ClassifierMixin, BaseEstimator):
         return np.asarray(self._svc.predict(X))
 
 
+@dataclass(eq=False, repr=False)
 class NystroemSGD(ClassifierMixin, BaseEstimator):
     """Nystroem features of a Gaussian kernel, and a linear machine on them by SGD.
 
-    One machine a class against the rest.
-
-    Parameters
-    ----------
-    bandwidth : float
-        Standard deviation of the kernel.
-    points : int
-        How many samples the features are made of, drawn at random.
-    loss : {"hinge", "logistic"}, default="hinge"
-    regularization : float, default=1e-6
-        lambda of lambda ||f||^2, for the logistic loss of half of that.
-    epochs : int, default=20
-    random_state : int, optional
-
-    Attributes
-    ----------
-    model_order_ : int
-        Number of stored points.
+    One machine for each class against the rest. `model_order_` is the number of stored points.
     """
 
-    def __init__(
-        self,
-        bandwidth: float,
-        points: int,
-        *,
-        loss: str = "hinge",
-        regularization: float = 1e-6,
-        epochs: int = 20,
-        random_state: int | None = None,
-    ) -> None:
-        self.bandwidth = bandwidth
-        self.points = points
-        self.loss = loss
-        self.regularization = regularization
-        self.epochs = epochs
-        self.random_state = random_state
+    bandwidth: float  # standard deviation of the kernel
+    points: int  # samples that the features are made of, drawn at random
+    loss: str = "hinge"  # or "logistic"
+    regularization: float = 1e-6  # lambda of lambda ||f||^2, for the logistic loss of half of that
+    epochs: int = 20
+    random_state: int | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> NystroemSGD:
         X = np.asarray(X)

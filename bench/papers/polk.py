@@ -12,57 +12,64 @@ ones.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from bench import figures, tasks
-from bench.cli import MissingDataError
-from bench.comparison import LOSS_TITLES, Experiment, Row, publish, row
+from bench.baselines.ivm import ImportVectorMachine
+from bench.baselines.kernel_machine import FunctionalGradient, KernelLBFGS
+from bench.baselines.scikit import Libsvm, NystroemSGD
+from bench.cli import left_out
+from bench.papers.classification import LOSS_TITLES, comparison, method, publish
+from bench.runner import Method
 from parsimon.kernels import Gaussian
 from parsimon.schedules import AdaptiveBudget, PowerLaw
 
-
-def polk(loss: str, K: float, *printed: Any, epochs: int = 1, note: str = "", **more: Any) -> Row:
-    return row(f"POLK, K = {K:g}{note}", "polk", loss, *printed, epochs=epochs, parsimony=K, **more)
+POLK, BSGD = "POLKClassifier", "BSGDClassifier"
 
 
-def averaged(loss: str, K: float, *, epochs: int = 1, runs: int | None = None) -> Row:
+def polk(loss: str, K: float, *printed: Any, note: str = "", **more: Any) -> Method:
+    return method(f"POLK, K = {K:g}{note}", POLK, loss, *printed, parsimony=K, **more)
+
+
+def averaged(loss: str, K: float, **more: Any) -> Method:
     """Return POLK with the average of the iterates: how much of its error is the last one's."""
-    return polk(loss, K, epochs=epochs, runs=runs, note=", averaged", average=True)
+    return polk(loss, K, note=", averaged", average=True, **more)
 
 
 def bsgd(
-    points: int,
-    *printed: Any,
-    maintenance: str = "merge",
-    epochs: int = 1,
-    note: str = "",
-    **more: Any,
-) -> Row:
+    points: int, *printed: Any, maintenance: str = "merge", note: str = "", **more: Any
+) -> Method:
+    """Return BSGD with the paper's best step for it, a sample at a time."""
     name = f"BSGD, {maintenance}, {points:,} points{note}"
-    given = {"max_points": points, "maintenance": maintenance, "average": False, **more}
-    return row(name, "bsgd", "hinge", *printed, epochs=epochs, **given)
+    given = {
+        "max_points": points,
+        "maintenance": maintenance,
+        "learning_rate": 1.0,
+        "batch_size": 1,
+    }
+    return method(name, BSGD, "hinge", *printed, **{**given, **more})
 
 
-def averaged_bsgd(points: int, *, epochs: int = 1, runs: int | None = None) -> Row:
-    return bsgd(points, epochs=epochs, runs=runs, note=", averaged", average=True)
+def averaged_bsgd(points: int, **more: Any) -> Method:
+    return bsgd(points, note=", averaged", average=True, **more)
 
 
-def nystroem(points: int, loss: str = "hinge") -> Row:
-    return row(f"Nystroem + SGD, {points:,} points", "nystroem", loss, points=points)
+def nystroem(points: int) -> Method:
+    return method(f"Nystroem + SGD, {points:,} points", NystroemSGD, "hinge", points=points)
 
 
-MULTIDIST = Experiment(
+MULTIDIST = comparison(
     "multidist",
-    table="Table 2, multidist",
+    "Table 2, multidist",
     runs=5,
     risk_on="train",
-    figures={"hinge": 2, "logistic": 4},
-    quick=1000,
-    rows=(
-        row("LIBSVM", "libsvm", "hinge", None, 3.92, 656),
-        row("L-BFGS", "lbfgs", "hinge", 0.0854, 4.08, 5000),
+    quick={"samples": 1000},
+    methods=(
+        method("LIBSVM", Libsvm, "hinge", None, 3.92, 656),
+        method("L-BFGS", KernelLBFGS, "hinge", 0.0854, 4.08, 5000),
         bsgd(16, 0.385, 21.8, 16),
         averaged_bsgd(16),
         bsgd(129),
@@ -70,30 +77,29 @@ MULTIDIST = Experiment(
         averaged("hinge", 0.04),
         polk("hinge", 1e-4, None, None, 129),
         averaged("hinge", 1e-4),
-        row("FSGD", "polk", "hinge", budget=0.0),
-        row("FGD", "fgd", "hinge", iterations=300),
+        method("FSGD", POLK, "hinge", budget=0.0),
+        method("FGD", FunctionalGradient, "hinge", iterations=300),
         nystroem(16),
         nystroem(129),
-        row("L-BFGS", "lbfgs", "logistic", 0.0854, 4.04, 5000),
-        row("IVM", "ivm", "logistic", 0.0894, 4.08, 16),
+        method("L-BFGS", KernelLBFGS, "logistic", 0.0854, 4.04, 5000),
+        method("IVM", ImportVectorMachine, "logistic", 0.0894, 4.08, 16),
         polk("logistic", 0.03, 0.120, 4.36, 16),
         averaged("logistic", 0.03),
         polk("logistic", 1e-3, None, None, 75),
         averaged("logistic", 1e-3),
-        row("FSGD", "polk", "logistic", budget=0.0),
-        row("FGD", "fgd", "logistic", iterations=300),
+        method("FSGD", POLK, "logistic", budget=0.0),
+        method("FGD", FunctionalGradient, "logistic", iterations=300),
     ),
 )
-MNIST = Experiment(
+MNIST = comparison(
     "mnist",
-    table="Table 3, MNIST",
+    "Table 3, MNIST",
     runs=3,
-    figures={"hinge": 5, "logistic": 7},
-    quick=3000,
-    rows=(
+    quick={"samples": 3000},
+    methods=(
         # The digits are always the same: other seeds are other orders, which LIBSVM does not mind.
         # Averages and the largest model are run once, too, for time.
-        row("LIBSVM", "libsvm", "hinge", None, 1.50, 16118, runs=1),
+        method("LIBSVM", Libsvm, "hinge", None, 1.50, 16118, runs=1),
         bsgd(324, epochs=5),
         averaged_bsgd(324, epochs=5, runs=1),
         bsgd(1086, 0.0731, 2.67, 1086, epochs=5),
@@ -109,18 +115,16 @@ MNIST = Experiment(
 )
 # A misclassified sample has a hinge loss of 1 at least: the risk printed for L-BFGS, which is below
 # its error rate, cannot be that on the test samples.
-BRODATZ = Experiment(
+BRODATZ = comparison(
     "brodatz",
-    table="Table 3, Brodatz",
+    "Table 3, Brodatz",
     runs=2,
     risk_on="train",
-    figures={"hinge": 6, "logistic": 8},
-    quick=1000,
-    quick_data={"crop": 128, "pixels": 20_000},
-    rows=(
-        row("LIBSVM, C = 10", "libsvm", "hinge", None, 3.72, 4777, C=10.0),
-        row("LIBSVM, C = 1", "libsvm", "hinge", C=1.0),
-        row("L-BFGS", "lbfgs", "hinge", 0.0319, 4.44, 10_000, max_iterations=100),
+    quick={"samples": 1000, "crop": 128, "pixels": 20_000},
+    methods=(
+        method("LIBSVM, C = 10", Libsvm, "hinge", None, 3.72, 4777, C=10.0),
+        method("LIBSVM, C = 1", Libsvm, "hinge", C=1.0),
+        method("L-BFGS", KernelLBFGS, "hinge", 0.0319, 4.44, 10_000, max_iterations=100),
         bsgd(305, epochs=20),
         averaged_bsgd(305, epochs=20),
         bsgd(1171, 0.0560, 4.72, 1171, epochs=20),
@@ -130,7 +134,7 @@ BRODATZ = Experiment(
         averaged("hinge", 0.01, epochs=20),
         polk("hinge", 0.01, epochs=20, note=", variance 0.1", kernel=Gaussian(0.1**0.5)),
         nystroem(1171),
-        row("L-BFGS", "lbfgs", "logistic", 0.0572, 4.00, 10_000, max_iterations=300),
+        method("L-BFGS", KernelLBFGS, "logistic", 0.0572, 4.00, 10_000, max_iterations=300),
         polk("logistic", 0.015, epochs=20),
         polk("logistic", 0.005, 0.0871, 4.41, 1833, epochs=20),
     ),
@@ -139,23 +143,15 @@ BRODATZ = Experiment(
 
 def as_polk(learning_rate: float) -> dict[str, Any]:
     """Return what lets BSGD take POLK's steps."""
-    return {
-        "note": ", mini-batches",
-        "batch_size": tasks.BATCH_SIZE,
-        "learning_rate": learning_rate,
-    }
+    steps = {"batch_size": tasks.BATCH_SIZE, "learning_rate": learning_rate}
+    return {"note": ", mini-batches", **steps}
 
 
-def polk_as_bsgd(points: int, *, epochs: int = 1) -> Row:
+def polk_as_bsgd(points: int, **more: Any) -> Method:
     """Return POLK with BSGD's steps, and a budget that leads to as many points."""
     steps = {"batch_size": 1, "learning_rate": 1.0, "budget": AdaptiveBudget(points)}
     name = f"POLK, {points:,} points wanted, a step a sample"
-    return row(name, "polk", "hinge", epochs=epochs, **steps)
-
-
-def lbfgs(loss: str, note: str, **settings: Any) -> Row:
-    """Return L-BFGS on Brodatz with other settings; once, for it takes minutes."""
-    return row(f"L-BFGS, {note}", "lbfgs", loss, runs=1, **settings)
+    return method(name, POLK, "hinge", **steps, **more)
 
 
 # The steps of Pegasos, which BSGD has in its own paper: 1 / (2 lambda (t + 2)).
@@ -173,10 +169,9 @@ WITHOUT_TWO = {"note": ", variance 0.3", "kernel": Gaussian(0.3**0.5)}
 CHECKS = (
     replace(
         MULTIDIST,
-        table="Checks, multidist",
-        figures={},
-        rows=(
-            MULTIDIST.rows[0],
+        title="Checks, multidist",
+        methods=(
+            MULTIDIST.methods[0],
             bsgd(16),
             bsgd(16, note=", 5 passes", epochs=5),
             bsgd(16, **as_polk(6.0)),
@@ -195,18 +190,17 @@ CHECKS = (
             polk("hinge", 1e-4, None, None, 129, **WITHOUT_TWO),
             polk("logistic", 0.03, 0.120, 4.36, 16, **WITHOUT_TWO),
             polk("logistic", 1e-3, None, None, 75, **WITHOUT_TWO),
-            row("IVM", "ivm", "logistic"),
-            row("IVM, tolerance 0.0025", "ivm", "logistic", tolerance=0.0025),
-            row("IVM, 16 points", "ivm", "logistic", max_points=16),
+            method("IVM", ImportVectorMachine, "logistic"),
+            method("IVM, tolerance 0.0025", ImportVectorMachine, "logistic", tolerance=0.0025),
+            method("IVM, 16 points", ImportVectorMachine, "logistic", max_points=16),
         ),
     ),
     replace(
         MNIST,
-        table="Checks, MNIST",
+        title="Checks, MNIST",
         runs=1,
-        figures={},
-        rows=(
-            MNIST.rows[0],
+        methods=(
+            MNIST.methods[0],
             bsgd(1086, note=", one pass"),
             polk("hinge", 0.016, note=", one pass"),
             bsgd(324, epochs=5),
@@ -221,10 +215,9 @@ CHECKS = (
     ),
     replace(
         BRODATZ,
-        table="Checks, Brodatz",
-        figures={},
-        rows=(
-            BRODATZ.rows[0],
+        title="Checks, Brodatz",
+        methods=(
+            BRODATZ.methods[0],
             bsgd(1171, note=", one pass"),
             bsgd(1171, note=", 6 passes", epochs=6),
             bsgd(1171, epochs=20, maintenance="project"),
@@ -235,37 +228,44 @@ CHECKS = (
             bsgd(305, epochs=20, maintenance="remove"),
             polk("hinge", 0.02, epochs=20),
             polk_as_bsgd(305, epochs=20),
-            lbfgs("hinge", "3 x 10 steps", max_iterations=10),
-            lbfgs("hinge", "3 x 15 steps", max_iterations=15),
-            lbfgs("hinge", "lambda = 1e-5", max_iterations=40, regularization=1e-5),
-            lbfgs("logistic", "30 steps", max_iterations=30),
-            lbfgs("logistic", "60 steps", max_iterations=60),
+            # Once, for they take minutes.
+            *(
+                method(f"L-BFGS, {note}", KernelLBFGS, loss, runs=1, **settings)
+                for loss, note, settings in (
+                    ("hinge", "3 x 10 steps", {"max_iterations": 10}),
+                    ("hinge", "3 x 15 steps", {"max_iterations": 15}),
+                    ("hinge", "lambda = 1e-5", {"max_iterations": 40, "regularization": 1e-5}),
+                    ("logistic", "30 steps", {"max_iterations": 30}),
+                    ("logistic", "60 steps", {"max_iterations": 60}),
+                )
+            ),
         ),
     ),
 )
-EXPERIMENTS = (MULTIDIST, MNIST, BRODATZ, *CHECKS)
+# Tables, and the numbers of their figures.
+TABLES = (
+    (MULTIDIST, {"hinge": 2, "logistic": 4}),
+    (MNIST, {"hinge": 5, "logistic": 7}),
+    (BRODATZ, {"hinge": 6, "logistic": 8}),
+    *((check, {}) for check in CHECKS),
+)
 
 
 def run(options: argparse.Namespace) -> int:
-    for experiment in EXPERIMENTS:
-        try:
-            publish("polk", experiment, options)
-        except MissingDataError as error:
-            print(f"Left out: {error}")
-    draw_surfaces(options.out / "polk-figure3.png", options.quick)
+    for experiment, numbers in TABLES:
+        with left_out():
+            publish("polk", experiment, options, **numbers)
+    samples = MULTIDIST.quick["samples"] if options.quick else None
+    figures.write(options.out / "polk-figure3.png", partial(draw_surfaces, samples), panels=2)
     return 0
 
 
-def draw_surfaces(path: Path, quick: bool) -> None:
+def draw_surfaces(samples: int | None, both: Sequence[Any]) -> None:
     """Draw the decisions of POLK on multidist with either loss (Figure 3)."""
-    sheet = figures.new_sheet(path, 2)
-    if sheet is None:
-        return
     from parsimon.plotting import DecisionSurfaceDisplay
 
-    task = tasks.multidist(MULTIDIST.quick if quick else None, 0)
-    for axes, loss in zip(sheet.subplots(1, 2), LOSS_TITLES, strict=True):
+    task = tasks.multidist(samples, 0)
+    for axes, loss in zip(both, LOSS_TITLES, strict=True):
         model = task.classifier(loss).fit(task.X, task.y)
         DecisionSurfaceDisplay.from_estimator(model, task.X, task.y, ax=axes)
         axes.set_title(f"{LOSS_TITLES[loss]}, {model.model_order_} points")
-    figures.save(sheet, path)
