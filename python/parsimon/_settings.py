@@ -50,13 +50,6 @@ def core_compression(
     return budget, (rule, [float(max_points), float(rate), float(seed), 0.0])
 
 
-def core_budget_under(max_points: int | None, budget: Schedule, rate: float) -> Schedule:
-    """Return the budget of an algorithm that knows no other bound on its points."""
-    if max_points is None or budget[0] in ("hold_model_order", "adaptive"):
-        return budget
-    return "hold_model_order", [float(max_points), max(_at(budget, rate) / rate, _LEAST_ALPHA)]
-
-
 def _at(budget: Schedule, rate: float) -> float:
     name, (factor,) = budget
     powers = {"fixed": 0.0, "proportional": 1.0, "parsimony": 1.5, "step_squared": 2.0}

@@ -13,7 +13,7 @@ from ._classifier import Classifier
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
 from ._parameters import estimator
 from ._regressor import Regressor
-from ._settings import Compression, core_budget, core_compression, core_step
+from ._settings import Compression, Schedule, core_budget, core_compression, core_step
 from ._stream import Samples
 from .kernels import Kernel
 from .schedules import AdaptiveBudget, PowerLaw, resolve
@@ -50,7 +50,7 @@ def new_polk(
     return model, chosen.kernel, chosen.epochs
 
 
-def polk_budget(estimator: Any, chosen: Choices) -> Any:
+def polk_budget(estimator: Any, chosen: Choices) -> Schedule:
     """Return the compression budget of POLK's theory, or the one that was given."""
     if not isinstance(estimator.parsimony, str):
         by_parsimony = ("parsimony", [float(estimator.parsimony)])

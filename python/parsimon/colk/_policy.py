@@ -13,7 +13,7 @@ from parsimon import _auto, _core, _stream
 from parsimon._checks import choice, count, number
 from parsimon._model import Array, ModelEstimator
 from parsimon._parameters import WORDS, estimator
-from parsimon._settings import Schedule, core_budget, core_budget_under, core_step
+from parsimon._settings import Schedule, core_budget, core_step
 from parsimon._stream import Samples
 from parsimon.kernels import Kernel
 from parsimon.schedules import AdaptiveBudget, PowerLaw
@@ -267,6 +267,7 @@ class PolicyEvaluator(ModelEstimator):
             regularization=float(self.regularization),
             average=bool(self.average),
             features=samples.X.shape[1],
+            max_points=self.max_points,
         )
         return model, kernel, int(self.epochs)
 
@@ -286,7 +287,7 @@ class PolicyEvaluator(ModelEstimator):
             own = ("step_squared", [float(self.parsimony)])
         budget = core_budget(self.budget, own, rate)
         tracker = budget if budget[0] == "fixed" else own
-        return core_budget_under(self.max_points, budget, rate), tracker
+        return budget, tracker
 
 
 def _column(name: str, values: NDArray[Any]) -> NDArray[Any]:
