@@ -79,8 +79,9 @@ def test_fit_shows_a_bar_if_it_is_verbose(capsys):
 
 
 @pytest.mark.parametrize("cls", INTENSITIES)
-def test_densities_show_a_bar_with_their_model_order(cls, capsys):
+def test_densities_show_a_bar_with_their_model_order(cls, capsys, monkeypatch):
     pytest.importorskip("tqdm")
+    monkeypatch.setenv("COLUMNS", "200")  # a bar is cut where the screen ends
     model = cls(**LINE).fit(toy())
     model.partial_fit(toy(), validation=toy()[:9])
     assert capsys.readouterr().err == ""
