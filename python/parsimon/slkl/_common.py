@@ -27,7 +27,7 @@ _MOST_STORED = 20_000
 
 @dataclass(frozen=True)
 class Problem:
-    """Samples, targets (a column an output) and the columns that were chosen, ready to solve."""
+    """Samples, targets (one column per output) and the columns that were chosen, ready to solve."""
 
     kernel: Kernel
     X: Array
