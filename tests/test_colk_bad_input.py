@@ -275,7 +275,7 @@ def test_sample_weights(cls, weight, message):
     [
         (spoiled(TARGETS, np.nan), "rewards contains NaN"),
         (spoiled(TARGETS, np.inf), "rewards contains infinity"),
-        (np.column_stack([TARGETS, TARGETS]), "rewards must hold one value a transition"),
+        (np.column_stack([TARGETS, TARGETS]), "rewards must hold one value for each transition"),
         (TARGETS[:5], r"as many rewards.*rewards \(5,\)"),
         (np.full(100, "a"), "could not convert"),
         (TARGETS + 1j, "Complex data"),

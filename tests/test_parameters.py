@@ -35,6 +35,10 @@ def data(cls):
     return (X, y, np.roll(X, 1, axis=0)) if cls is parsimon.PolicyEvaluator else (X, y)
 
 
+def function(*blocks):
+    return blocks[0]
+
+
 def test_all_estimators_are_here():
     assert len(ESTIMATORS) == 14
 
@@ -45,10 +49,36 @@ def test_every_estimator_says_how_many_threads_it_uses(name):
     assert given[given.index("n_jobs") :] == ["n_jobs", "random_state", "verbose"]
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_estimator_takes_a_number_of_threads_that_is_none(name):
+    cls = ESTIMATORS[name]
+    functions = (function,) * 3 if name == "CompositionalLearner" else ()
+    for wrong in (0, -2, 1.5, "all", True):
+        model = cls(*functions, n_jobs=wrong)
+        assert_refused(model, lambda m: m.fit(*data(cls)), "n_jobs must be an integer of at least")
+
+
+@pytest.mark.filterwarnings("ignore:The learned density integrates")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_core_is_told_how_many_threads_to_use(name, monkeypatch):
+    told = []
+    monkeypatch.setattr(_core, "limit_threads_here", lambda threads: told.append(threads) or 7)
+    cls = ESTIMATORS[name]
+    settings = {"epochs": 1} if "epochs" in words(name) else {}
+    if name == "CompositionalLearner":
+        settings |= dict.fromkeys(("inner", "outer_gradient"), lambda f, *_: 0 * f)
+        settings["inner_derivative"] = lambda f, y: np.ones((len(f), 1, 1))
+    model = cls(n_jobs=3, **settings).fit(*data(cls))
+    assert told[:2] == [3, 7]
+    told.clear()
+    (model.score_samples if hasattr(model, "score_samples") else model.predict)(data(cls)[0])
+    assert told == [3, 7]
+
+
 @pytest.mark.parametrize("name", with_words("budget", "parsimony"))
 def test_a_budget_and_the_constant_of_another_one_exclude_each_other(name):
     cls = ESTIMATORS[name]
-    functions = (lambda *b: b[0],) * 3 if name == "CompositionalLearner" else ()
+    functions = (function,) * 3 if name == "CompositionalLearner" else ()
     for budget in (0.1, AdaptiveBudget(20)):
         model = cls(*functions, budget=budget, parsimony=0.1)
         with pytest.raises(ValueError, match=r"Give budget, .* or parsimony, .* not both"):

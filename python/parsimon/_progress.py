@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any
 
 from ._checks import warn
@@ -11,42 +10,29 @@ _hint_given = False
 
 
 class ProgressBar:
-    """A bar that shows nothing, and the interface of those that do."""
+    """A bar of tqdm's, or none, which shows nothing."""
+
+    def __init__(self, bar: Any = None) -> None:
+        self._bar = bar
 
     def update(self, samples: int) -> None:
         """Count further samples."""
+        if self._bar is not None:
+            self._bar.update(samples)
 
     def set_postfix(self, **values: float) -> None:
         """Show values beside the bar, from the next redraw on."""
+        if self._bar is not None:
+            # Redrawing is left to update, which tqdm limits to ten times a second.
+            self._bar.set_postfix(values, refresh=False)
 
     def __enter__(self) -> ProgressBar:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._close()
-
-    def _close(self) -> None:
-        """Leave the terminal as it should be, whatever ended the work."""
-
-
-class _TqdmBar(ProgressBar):
-    def __init__(self, bar: Any) -> None:
-        self._bar = bar
-
-    def update(self, samples: int) -> None:
-        self._bar.update(samples)
-
-    def set_postfix(self, **values: float) -> None:
-        # Redrawing is left to update, which tqdm limits to ten times a second.
-        self._bar.set_postfix(values, refresh=False)
-
-    def _close(self) -> None:
-        self._bar.close()
+    def __exit__(self, *error: object) -> None:
+        # Leaves the terminal as it should be, whatever ended the work.
+        if self._bar is not None:
+            self._bar.close()
 
 
 def progress(
@@ -83,7 +69,7 @@ def progress(
     except ImportError:
         _give_hint()
         return ProgressBar()
-    return _TqdmBar(tqdm(total=total, desc=description, unit=" samples", unit_scale=True))
+    return ProgressBar(tqdm(total=total, desc=description, unit=" samples", unit_scale=True))
 
 
 def _give_hint() -> None:

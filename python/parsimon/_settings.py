@@ -8,7 +8,8 @@ from typing import Any
 from .schedules import AdaptiveBudget, PowerLaw, resolve
 
 Schedule = tuple[str, list[float]]
-Compression = tuple[Schedule, Schedule | None]
+# Arguments of the constructor of a core model.
+Compression = dict[str, Any]
 
 # An adaptive budget must begin with something that it can multiply.
 _LEAST_ALPHA = 1e-6
@@ -37,17 +38,17 @@ def core_budget(
     return "adaptive", [alpha, *control, 0.0, 0.0, 0.0, 0.0]
 
 
-def core_compression(
-    budget: Schedule,
-    max_points: int | None,
-    rule: str = "project",
-    rate: float = 0.0,
-    seed: int = 0,
-) -> Compression:
-    """Return how points go: within a budget, and by a rule where there are more than so many."""
+def core_compression(budget: Schedule, max_points: int | None) -> Compression:
+    """Return how a model is kept small: within a budget, and to so many points."""
     if max_points is None:
-        return budget, None
-    return budget, (rule, [float(max_points), float(rate), float(seed), 0.0])
+        return {"budget": budget}
+    return core_maintenance("project", max_points) | {"budget": budget}
+
+
+def core_maintenance(rule: str, max_points: int, rate: float = 0.0, seed: int = 0) -> Compression:
+    """Return how a model is kept to so many points: the rule by which one too many goes."""
+    parameters = [float(max_points), float(rate), float(seed), 0.0]
+    return {"budget": ("fixed", [0.0]), "maintenance": (rule, parameters)}
 
 
 def _at(budget: Schedule, rate: float) -> float:

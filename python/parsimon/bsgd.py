@@ -12,7 +12,7 @@ from ._classifier import Classifier
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
 from ._parameters import estimator
 from ._regressor import Regressor
-from ._settings import core_compression
+from ._settings import core_maintenance
 from ._stream import Samples
 from .kernels import Kernel
 from .polk import new_polk
@@ -55,9 +55,7 @@ def _new_model(estimator: Any, samples: Samples, *, streaming: bool) -> tuple[An
     rule, seed = estimator.maintenance, 0
     if rule == "nonparametric":
         seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
-    compression = core_compression(
-        ("fixed", [0.0]), estimator.max_points, rule, estimator.maintenance_rate, seed
-    )
+    compression = core_maintenance(rule, estimator.max_points, estimator.maintenance_rate, seed)
     # Points are merged by the named kernel alone.
     return new_polk(
         estimator, samples, streaming=streaming, compression=compression, intercept=False

@@ -35,17 +35,15 @@ def new_polk(
     chosen = Choices(estimator, samples, loss, streaming=streaming, intercept=intercept)
     if compression is None:
         compression = core_compression(polk_budget(estimator, chosen), estimator.max_points)
-    budget, maintenance = compression
     model = _core.Polk(
         chosen.kernel.core,
         loss,
-        core_step(chosen.rate, estimator.schedule),
-        budget,
-        chosen.regularization,
-        estimator.average,
-        samples.X.shape[1],
-        outputs,
-        maintenance,
+        step=core_step(chosen.rate, estimator.schedule),
+        **compression,
+        regularization=chosen.regularization,
+        average=estimator.average,
+        features=samples.X.shape[1],
+        outputs=outputs,
     )
     return model, chosen.kernel, chosen.epochs
 

@@ -294,4 +294,6 @@ def _column(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """Return one value for each transition, given as such or as a column."""
     if values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1):
         return values.ravel()
-    raise ValueError(f"{name} must hold one value a transition; got the shape {values.shape}.")
+    raise ValueError(
+        f"{name} must hold one value for each transition; got the shape {values.shape}."
+    )

@@ -12,7 +12,7 @@ usps.npz                 X_train, y_train, X_test, y_test; pixels -1 to 1       
 abalone.npz              X (sex one-hot as M, F, I; then 7 measures), y (rings)   data_id=183
 boston.npz               X (13 columns), y (medv)                                 data_id=531
 lidar.npz                X (range), y (logratio)                                  no
-curry_shots.npz          dist_ft (feet), season_end_year; one entry a shot        no
+curry_shots.npz          dist_ft (feet), season_end_year; one entry per shot      no
 chicago_crimes_2018.npz  x (longitude, latitude)                                  no
 =======================  =======================================================  =============
 """

@@ -17,7 +17,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 
 def points(X: npt.ArrayLike) -> Any:
-    """Check that `X` is a matrix of finite numbers, one point a row."""
+    """Check that `X` is a matrix of finite numbers, one point per row."""
     return check_array(X, dtype=np.float64, ensure_min_samples=0)
 
 

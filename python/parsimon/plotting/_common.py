@@ -26,6 +26,16 @@ def pyplot() -> Any:
     return plt
 
 
+def three_panels(ax: Any) -> Array:
+    """Return three Axes, one above the other: those that were given, or new ones."""
+    if ax is None:
+        _, ax = pyplot().subplots(3, 1, sharex=True, figsize=(6.4, 6.4), layout="constrained")
+    panels = np.asarray(ax, dtype=object).ravel()
+    if len(panels) != 3:
+        raise ValueError(f"ax must be three Axes, one for each panel; got {len(panels)}.")
+    return panels
+
+
 def final_step(estimator: Any) -> Any:
     """Return the estimator, or the one that a pipeline ends in."""
     return estimator[-1] if isinstance(estimator, Pipeline) else estimator

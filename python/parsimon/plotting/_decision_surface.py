@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from ._common import Array, class_colors, final_step, pyplot, rgb
 
 
+@dataclass(eq=False, repr=False)
 class DecisionSurfaceDisplay:
     """Decision regions of a classifier in the plane, with data and dictionary.
 
@@ -59,26 +61,15 @@ class DecisionSurfaceDisplay:
     True
     """
 
-    def __init__(
-        self,
-        xx0: Array,
-        xx1: Array,
-        scores: Array,
-        classes: Array,
-        *,
-        X: Array | None = None,
-        y: Array | None = None,
-        dictionary: Array | None = None,
-        feature_names: Sequence[str] | None = None,
-    ) -> None:
-        self.xx0 = xx0
-        self.xx1 = xx1
-        self.scores = scores
-        self.classes = classes
-        self.X = X
-        self.y = y
-        self.dictionary = dictionary
-        self.feature_names = feature_names
+    xx0: Array
+    xx1: Array
+    scores: Array
+    classes: Array
+    _: KW_ONLY
+    X: Array | None = None
+    y: Array | None = None
+    dictionary: Array | None = None
+    feature_names: Sequence[str] | None = None
 
     @classmethod
     def from_estimator(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from ._common import PALETTE, Array, pyplot, rgb
 Quantity = Literal["intensity", "density"]
 
 
+@dataclass(eq=False, repr=False)
 class IntensityDisplay:
     """An intensity or density: a curve on a line, a heat map in the plane.
 
@@ -68,28 +70,16 @@ class IntensityDisplay:
     (500,)
     """
 
-    def __init__(
-        self,
-        grid: Sequence[Array],
-        values: Array,
-        domain: Array,
-        *,
-        quantity: Quantity = "intensity",
-        X: Array | None = None,
-        truth: Array | None = None,
-        nodes: Array | None = None,
-        samples: Array | None = None,
-        feature_names: Sequence[str] | None = None,
-    ) -> None:
-        self.grid = grid
-        self.values = values
-        self.domain = domain
-        self.quantity = quantity
-        self.X = X
-        self.truth = truth
-        self.nodes = nodes
-        self.samples = samples
-        self.feature_names = feature_names
+    grid: Sequence[Array]
+    values: Array
+    domain: Array
+    _: KW_ONLY
+    quantity: Quantity = "intensity"
+    X: Array | None = None
+    truth: Array | None = None
+    nodes: Array | None = None
+    samples: Array | None = None
+    feature_names: Sequence[str] | None = None
 
     @classmethod
     def from_estimator(

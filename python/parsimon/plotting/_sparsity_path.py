@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._common import PALETTE, pyplot
+from ._common import PALETTE, three_panels
 
 if TYPE_CHECKING:
     from parsimon.slkl import SparsityPath
@@ -54,12 +54,7 @@ class SparsityPathDisplay:
         display : SparsityPathDisplay
             Itself.
         """
-        plt = pyplot()
-        if ax is None:
-            _, ax = plt.subplots(3, 1, sharex=True, figsize=(6.4, 6.4), layout="constrained")
-        self.ax_ = np.asarray(ax, dtype=object).ravel()
-        if len(self.ax_) != 3:
-            raise ValueError(f"ax must be three Axes, one for each panel; got {len(self.ax_)}.")
+        self.ax_ = three_panels(ax)
         self.figure_ = self.ax_[0].figure
         path = self.path
         curves = {"error": path.error, "model_order": path.model_order, "objective": path.objective}

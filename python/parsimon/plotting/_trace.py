@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ._common import PALETTE, Array, final_step, pyplot
+from ._common import PALETTE, Array, final_step, three_panels
 
 
 class TraceDisplay:
@@ -89,16 +89,11 @@ class TraceDisplay:
         display : TraceDisplay
             Itself.
         """
-        plt = pyplot()
         samples = self.trace["samples"]
         window = max(1, len(samples) // 50) if smoothing is None else smoothing
         if window < 1:
             raise ValueError(f"smoothing must be at least 1 mini-batch; got {smoothing}.")
-        if ax is None:
-            _, ax = plt.subplots(3, 1, sharex=True, figsize=(6.4, 6.4), layout="constrained")
-        self.ax_ = np.asarray(ax, dtype=object).ravel()
-        if len(self.ax_) != 3:
-            raise ValueError(f"ax must be three Axes, one for each panel; got {len(self.ax_)}.")
+        self.ax_ = three_panels(ax)
         self.figure_ = self.ax_[0].figure
         top, middle, bottom = self.ax_
         blue, orange = PALETTE[0], PALETTE[4]

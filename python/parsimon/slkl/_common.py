@@ -27,7 +27,7 @@ _MOST_STORED = 20_000
 
 @dataclass(frozen=True)
 class Problem:
-    """Samples, targets (a column an output) and the columns that were chosen, ready to solve."""
+    """Samples, targets (one column per output) and the columns that were chosen, ready to solve."""
 
     kernel: Kernel
     X: Array
@@ -112,8 +112,9 @@ class SLKL(ModelEstimator):
         """Minimise the objective of each output and adopt the function that this gives."""
         problem = self._problem(X, targets)
         starts = self._starts(problem, targets.shape[1])
-        solutions = self._solve(problem, starts, fitted)
+        solutions = self._solve(problem, starts)
         self._warn(problem, solutions)
+        self._keep(problem, solutions, fitted)
         if self.verbose:
             print(
                 f"{type(self).__name__}: {self.n_iter_} epochs, objective "
@@ -121,9 +122,11 @@ class SLKL(ModelEstimator):
                 f"{len(self.support_)} of {len(problem.columns)} columns used"
             )
 
-    def _solve(self, problem: Problem, starts: Array, fitted: dict[str, Any]) -> list[Any]:
+    def _solve(self, problem: Problem, starts: Array) -> list[Any]:
         with threads_of(self.n_jobs):
-            solutions = [problem.solve(self, k, starts[:, k]) for k in range(starts.shape[1])]
+            return [problem.solve(self, k, starts[:, k]) for k in range(starts.shape[1])]
+
+    def _keep(self, problem: Problem, solutions: list[Any], fitted: dict[str, Any]) -> None:
         mu = np.column_stack([s.mu for s in solutions]) * float(self.regularization)
         weights = np.column_stack([s.weights for s in solutions])
         used = np.flatnonzero((mu > 0).any(axis=1))
@@ -148,7 +151,6 @@ class SLKL(ModelEstimator):
         if mu.shape[1] == 1 and fitted.get("_single_", True):
             fitted["mu_"] = mu[:, 0]
         self._adopt(model, fitted)
-        return solutions
 
     def _problem(self, X: Any, targets: Array) -> Problem:
         X = X.toarray() if sparse.issparse(X) else X
@@ -212,7 +214,7 @@ class SLKL(ModelEstimator):
                 ConvergenceWarning,
             )
         largest = float(np.abs(problem.core.correlations).max())
-        if len(self.support_) == 0 and largest > 0:
+        if largest > 0 and not any(s.mu.any() for s in solutions):
             warn(
                 f"No column is used, and every prediction is the intercept: sparsity is "
                 f"{self.sparsity:g}, and must be below {largest**2 / self.regularization:.3g} "

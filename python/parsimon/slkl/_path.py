@@ -146,8 +146,9 @@ class _Path:
         for value in values:
             model = clone(self._model).set_params(sparsity=float(value))
             model.n_features_in_ = self._X.shape[1]
-            (solution,) = model._solve(self._problem, start, {"_single_": True})
-            late += not solution.converged
+            solutions = model._solve(self._problem, start)
+            model._keep(self._problem, solutions, {"_single_": True})
+            late += not solutions[0].converged
             start = model.mu_[:, None]
             error = float(np.mean((model.predict(self._judged_X) - self._judged_y) ** 2))
             if best is None or error < best[0]:
