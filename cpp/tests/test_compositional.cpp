@@ -1,9 +1,9 @@
 #include <parsimon/algorithm/function_problem.hpp>
 #include <parsimon/algorithm/polk.hpp>
 #include <parsimon/io/colk_file.hpp>
-#include <parsimon/kernel/function.hpp>
 
 #include "check.hpp"
+#include "failing_kernel.hpp"
 #include "reference.hpp"
 
 using namespace parsimon;
@@ -266,20 +266,12 @@ TEST(a_cap_is_held_and_kept_in_the_file) {
 // A kernel written in Python may fail at any moment, between the two functions, too.
 TEST(a_kernel_that_fails_leaves_the_value_function_and_its_tracker_as_they_were) {
   int calls_left = 1 << 30;
-  const auto failing = [&](const ConstRows& a, const ConstRows& b, Rows values) {
-    if (calls_left-- == 0) throw std::runtime_error("no");
-    for (Index i = 0; i < a.rows(); ++i) {
-      for (Index j = 0; j < b.rows(); ++j) {
-        values(i, j) = std::exp(-(a.row(i) - b.row(j)).squaredNorm());
-      }
-    }
-  };
   const Samples samples = curve(120, 10);
   const Vector rewards = samples.y.col(0), stay = Vector::Ones(120);
   for (const double budget : {0.0, 1e-3}) {
     PolicyEvaluationSettings given;
     given.compression = given.tracker_compression = BudgetSchedule::fixed(budget);
-    PolicyEvaluation policy(std::make_shared<FunctionKernel>(failing), given, 2);
+    PolicyEvaluation policy(reference::failing_kernel(1, calls_left), given, 2);
     const Transitions all{samples.x, rewards, 0.9 * samples.x, stay};
     int failures = 0;
     for (Index start = 0; start < 120; start += 3) {

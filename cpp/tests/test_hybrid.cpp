@@ -1,7 +1,7 @@
 #include <parsimon/algorithm/hybrid.hpp>
-#include <parsimon/kernel/function.hpp>
 
 #include "check.hpp"
+#include "failing_kernel.hpp"
 #include "reference.hpp"
 
 using namespace parsimon;
@@ -254,16 +254,8 @@ TEST(input_that_does_not_fit_changes_nothing) {
 // A kernel written in Python may fail at any moment, that of the switch included.
 TEST(a_kernel_that_fails_leaves_the_model_as_it_was) {
   int calls_left = 1 << 30;
-  const auto failing = [&](const ConstRows& a, const ConstRows& b, Rows values) {
-    if (calls_left-- == 0) throw std::runtime_error("no");
-    for (Index i = 0; i < a.rows(); ++i) {
-      for (Index j = 0; j < b.rows(); ++j) {
-        values(i, j) = std::exp(-20 * (a.row(i) - b.row(j)).squaredNorm());
-      }
-    }
-  };
   Random random(7);
-  Hybrid model(first_phase(std::make_shared<FunctionKernel>(failing)), second_settings,
+  Hybrid model(first_phase(reference::failing_kernel(20, calls_left)), second_settings,
                watch(5, 10));
   int failures = 0, changed = 0;
   for (int t = 0; t < 20; ++t) {

@@ -1,7 +1,7 @@
 #include <parsimon/io/polk_file.hpp>
-#include <parsimon/kernel/function.hpp>
 
 #include "check.hpp"
+#include "failing_kernel.hpp"
 #include "reference.hpp"
 
 using namespace parsimon;
@@ -281,17 +281,9 @@ TEST(samples_at_which_the_kernel_is_not_finite_have_not_been_seen) {
 // A kernel written in Python may fail at any moment. A mini-batch that fails has not happened.
 TEST(a_kernel_that_fails_leaves_the_model_as_it_was) {
   int calls_left = 1 << 30;
-  const auto failing = [&](const ConstRows& a, const ConstRows& b, Rows values) {
-    if (calls_left-- == 0) throw std::runtime_error("no");
-    for (Index i = 0; i < a.rows(); ++i) {
-      for (Index j = 0; j < b.rows(); ++j) {
-        values(i, j) = std::exp(-(a.row(i) - b.row(j)).squaredNorm());
-      }
-    }
-  };
   PolkSettings given = settings("multiclass_logistic", BudgetSchedule::fixed(0.05), true);
   given.regularization = 0.01;
-  Polk polk(std::make_shared<FunctionKernel>(failing), given, 2, 3);
+  Polk polk(reference::failing_kernel(1, calls_left), given, 2, 3);
   const Samples samples = classes(400, 10);
   int failures = 0;
   for (Index start = 0; start < 400; start += 8) {

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <numeric>
-#include <parsimon/kernel/function.hpp>
 #include <parsimon/rkhs/sparse_function.hpp>
 #include <set>
 
 #include "check.hpp"
+#include "failing_kernel.hpp"
 #include "reference.hpp"
 
 using namespace parsimon;
@@ -327,16 +327,8 @@ TEST(points_added_without_a_budget_are_compressed_when_there_is_one) {
 // A kernel written in Python may fail at any moment. A step that fails has not happened.
 TEST(a_kernel_that_fails_leaves_the_function_as_it_was) {
   int calls_left = 1 << 30;
-  const auto failing = [&](const ConstRows& a, const ConstRows& b, Rows values) {
-    if (calls_left-- == 0) throw std::runtime_error("no");
-    for (Index i = 0; i < a.rows(); ++i) {
-      for (Index j = 0; j < b.rows(); ++j) {
-        values(i, j) = std::exp(-2 * (a.row(i) - b.row(j)).squaredNorm());
-      }
-    }
-  };
   Random random(8);
-  SparseFunction function(std::make_shared<FunctionKernel>(failing), 2, 1, 1);
+  SparseFunction function(reference::failing_kernel(2, calls_left), 2, 1, 1);
   insert(function, random.uniform_points(10, 2), random.normal_points(10, 1));
   add(function, random.uniform_points(3, 2), 1e3 * random.normal_points(3, 1), 0);
   int failures = 0;

@@ -1,7 +1,7 @@
 #include <parsimon/algorithm/spppot.hpp>
-#include <parsimon/kernel/function.hpp>
 
 #include "check.hpp"
+#include "failing_kernel.hpp"
 #include "reference.hpp"
 
 using namespace parsimon;
@@ -342,20 +342,12 @@ TEST(a_step_that_diverges_has_not_happened) {
 // those after it go on as if it had not been tried.
 TEST(a_kernel_that_fails_leaves_the_model_as_it_was) {
   int calls_left = 1 << 30;
-  const auto failing = [&](const ConstRows& a, const ConstRows& b, Rows values) {
-    if (calls_left-- == 0) throw std::runtime_error("no");
-    for (Index i = 0; i < a.rows(); ++i) {
-      for (Index j = 0; j < b.rows(); ++j) {
-        values(i, j) = std::exp(-40 * (a.row(i) - b.row(j)).squaredNorm());
-      }
-    }
-  };
   for (const double budget : {0.0, 1e-4, 0.02}) {
     Random random(12);
     SpppotSettings given = settings(0.5, BudgetSchedule::fixed(budget));
     given.average = true;
     calls_left = 1 << 30;
-    Spppot model(std::make_shared<FunctionKernel>(failing), given, Box::unit(2),
+    Spppot model(reference::failing_kernel(40, calls_left), given, Box::unit(2),
                  Quadrature::grid({6, 6}));
     Spppot undisturbed = model;
     int failures = 0;

@@ -174,6 +174,7 @@ class Online : public Learner {
     return predictions;
   }
 
+  // A sample that weighs twice as much pulls twice as hard; no weights if there are none.
   static void weigh(Rows gradient, const Eigen::Ref<const Vector>& sample_weights) {
     for (Index i = 0; i < sample_weights.size(); ++i) gradient.row(i) *= sample_weights(i);
   }

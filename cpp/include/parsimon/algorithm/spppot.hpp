@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "parsimon/algorithm/node_kernel.hpp"
 #include "parsimon/algorithm/online.hpp"
 #include "parsimon/density/density.hpp"
 #include "parsimon/density/mirror_map.hpp"
@@ -98,33 +98,21 @@ class Spppot : public Online {
     parsimon::density(expansion(), mirror_, domain_, points, values);
   }
 
-  // k(d, u) for the dictionary's points that are not nodes, a row each.
-  RowMatrix kernel_with_nodes() const {
-    RowMatrix values(model_order() - node_count_, node_count_);
-    Index row = 0;
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      if (order_[i] >= node_count_) values.row(row++) = node_kernel_.row(static_cast<Index>(i));
-    }
-    return values;
-  }
+  // k(d, u) for the dictionary's points that are not nodes, one row each.
+  RowMatrix kernel_with_nodes() const { return node_kernel_.of_others(); }
 
-  // Where a model that is read back had got to. kernel_with_nodes: as that of the model was, to the
-  // last bit, which depends on the products of matrices that it came from; empty if that does not
-  // matter.
+  // Where a model that is read back had got to. kernel_with_nodes: as that of the model was, or
+  // empty if the last bit does not matter.
   void restore(SparseFunction function, Index samples, Index batches, Trace trace,
                const ConstRows& kernel_with_nodes = RowMatrix(0, 0)) {
     require_nodes_in(function.dictionary());
-    const RowMatrix of_nodes = rows_of_nodes(node_kernel_.all());
+    const RowMatrix of_nodes = node_kernel_.of_nodes(node_kernel_.values());
     Online::restore(std::move(function), samples, batches, std::move(trace));
-    compare_nodes();
-    for (Index u = 0; u < node_count_; ++u) node_kernel_.row(position(u)) = of_nodes.row(u);
-    if (kernel_with_nodes.size() > 0) adopt(kernel_with_nodes);
+    node_kernel_.compute(dictionary(), nodes());
+    node_kernel_.restore(of_nodes, kernel_with_nodes);
   }
 
  private:
-  // Kernel values that are told apart from others by more than rounding.
-  static constexpr double kForeign = 1e-9;
-
   void require_nodes_in(const Dictionary& dictionary) const {
     const RowMatrix nodes = this->nodes();
     Index found = 0;
@@ -140,10 +128,12 @@ class Spppot : public Online {
     const RowMatrix nodes = this->nodes();
     function_.insert(nodes, RowMatrix::Zero(nodes.rows(), function_.weights().cols()),
                      std::vector<bool>(static_cast<std::size_t>(nodes.rows()), true));
-    compare_nodes();
+    node_kernel_.compute(dictionary(), nodes);
+    mirror_weights_.resize(node_count_);
+    mirror_.weigh(nodes, mirror_weights_);
     if (mirror_.is_positive()) return;  // z = 0 is the uniform density
     // Equal weights with which z is 1 on average: uniform but for the edges.
-    const double mean = node_kernel_.all().sum() / static_cast<double>(node_count_);
+    const double mean = node_kernel_.values().sum() / static_cast<double>(node_count_);
     require(mean > 0,
             "The kernel is zero, or negative on average, between the nodes of the domain.");
     function_.weights().setConstant(1 / mean);
@@ -155,7 +145,7 @@ class Spppot : public Online {
   StepRecord advance(const ConstRows& samples, double share) {
     Step step = begin(samples.rows(), share);
     function_.compare(samples, batch_);
-    follow_order();
+    node_kernel_.follow_order(dictionary());
     evaluate_at_samples_and_nodes(samples);
     step.record.loss = mean_loss();
     find_direction();
@@ -171,7 +161,7 @@ class Spppot : public Online {
                     "The learned density has", step.record.loss, "mini-batch",
                     "Choose a smaller learning rate.");
     const CompressionReport& report = function_.add(plan(step, samples, increments_.all()));
-    follow_additions(report.first_new);
+    node_kernel_.follow(dictionary(), report.first_new, batch_, new_points_);
     return finish(step, report);
   }
 
@@ -184,7 +174,7 @@ class Spppot : public Online {
     mirror_.apply(at_samples_.z, at_samples_.weights, at_samples_.f, at_samples_.slope);
 
     at_nodes_.resize(node_count_);
-    at_nodes_.z.noalias() = scale() * (node_kernel_.all().transpose() * weights);
+    at_nodes_.z.noalias() = scale() * (node_kernel_.values().transpose() * weights);
     mirror_.apply(at_nodes_.z, mirror_weights_, at_nodes_.f, at_nodes_.slope);
   }
 
@@ -209,25 +199,20 @@ class Spppot : public Online {
     if (mirror_.is_positive()) on_samples_.setConstant(-share);
     on_nodes_ = cell * at_nodes_.slope;
     if (gradient_ == PseudoGradient::sign) {
-      gradient_at_nodes_.noalias() = rows_of_nodes(node_kernel_.all()) * on_nodes_;
-      gradient_at_nodes_.noalias() += rows_of_nodes(batch_.kernel_values.all()) * on_samples_;
+      gradient_at_nodes_.noalias() = node_kernel_.of_nodes(node_kernel_.values()) * on_nodes_;
+      gradient_at_nodes_.noalias() +=
+          node_kernel_.of_nodes(batch_.kernel_values.all()) * on_samples_;
       on_nodes_ = cell * gradient_at_nodes_.array().sign();
       on_samples_.setZero();
     }
   }
 
-  // The rows of a matrix with a row a dictionary point that belong to the nodes, in their order.
-  template <typename Matrix>
-  RowMatrix rows_of_nodes(const Matrix& values) const {
-    RowMatrix rows(node_count_, values.cols());
-    for (Index u = 0; u < node_count_; ++u) rows.row(u) = values.row(position(u));
-    return rows;
-  }
-
   void take_up_nodes(double gain) {
     auto increments = increments_.resize(model_order(), 1);
     increments.setZero();
-    for (Index u = 0; u < node_count_; ++u) increments(position(u), 0) = gain * on_nodes_(u);
+    for (Index u = 0; u < node_count_; ++u) {
+      increments(node_kernel_.position(u), 0) = gain * on_nodes_(u);
+    }
   }
 
   // Where f is next to nothing, 1 / f is enormous: no sample moves z by more than k(x, .). The
@@ -240,76 +225,6 @@ class Spppot : public Online {
     for (Index k = 0; k < weights.rows(); ++k) {
       weights(k, 0) = std::clamp(gain * weights(k, 0), -largest, largest);
     }
-  }
-
-  // -- the kernel values between the dictionary and the nodes, a row a dictionary point ----------
-
-  Index position(Index node) const { return positions_[static_cast<std::size_t>(node)]; }
-
-  void compare_nodes() {
-    const RowMatrix points = nodes();
-    std::vector<View> views;
-    const Dictionary& dictionary = function_.dictionary();
-    dictionary.make_views(points, views);
-    auto values = node_kernel_.resize(model_order(), node_count_);
-    dictionary.kernel().block(dictionary.views(), views.data(), values);
-    remember_order();
-    mirror_weights_.resize(node_count_);
-    mirror_.weigh(points, mirror_weights_);
-  }
-
-  // Kernel values of points that are not nodes, if they are that.
-  void adopt(const ConstRows& kernel_with_nodes) {
-    const RowMatrix expected = this->kernel_with_nodes();
-    require(kernel_with_nodes.rows() == expected.rows() &&
-                kernel_with_nodes.cols() == node_count_ &&
-                ((kernel_with_nodes - expected).array().abs() <=
-                 kForeign * (1 + expected.array().abs()))
-                    .all(),
-            "The kernel values of the nodes do not belong to the dictionary.");
-    Index row = 0;
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      if (order_[i] < node_count_) continue;
-      node_kernel_.row(static_cast<Index>(i)) = kernel_with_nodes.row(row++);
-    }
-  }
-
-  void remember_order() {
-    order_ = function_.dictionary().ids();
-    positions_.resize(static_cast<std::size_t>(node_count_));
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      if (order_[i] < node_count_) {
-        positions_[static_cast<std::size_t>(order_[i])] = static_cast<Index>(i);
-      }
-    }
-  }
-
-  // The engine has put its points into another order.
-  void follow_order() {
-    if (order_ != function_.dictionary().ids()) follow_additions(function_.dictionary().next_id());
-  }
-
-  // The same after a step that may have removed points and added samples, whose kernel values with
-  // the nodes are known from the comparison before it.
-  void follow_additions(Index first_id) {
-    const std::vector<Index>& ids = function_.dictionary().ids();
-    if (order_ == ids) return;
-    std::unordered_map<Index, Index> rows;
-    for (std::size_t i = 0; i < order_.size(); ++i) rows[order_[i]] = static_cast<Index>(i);
-    const RowMatrix old = node_kernel_.all();
-    auto values = node_kernel_.resize(model_order(), node_count_);
-    for (Index i = 0; i < model_order(); ++i) {
-      const Index id = ids[static_cast<std::size_t>(i)];
-      if (id < first_id) {
-        values.row(i) = old.row(rows.at(id));
-        continue;
-      }
-      const Index sample = new_points_.sample(id - first_id);
-      for (Index u = 0; u < node_count_; ++u) {
-        values(i, u) = batch_.kernel_values.all()(position(u), sample);
-      }
-    }
-    remember_order();
   }
 
   struct Values {
@@ -329,10 +244,8 @@ class Spppot : public Online {
   Quadrature quadrature_;
   Index node_count_;
 
-  RowBuffer node_kernel_;
-  std::vector<Index> order_;      // ids of the rows of node_kernel_
-  std::vector<Index> positions_;  // rows of the nodes
-  Vector mirror_weights_;         // r at the nodes
+  NodeKernel node_kernel_;
+  Vector mirror_weights_;  // r at the nodes
 
   Values at_samples_;
   Values at_nodes_;
