@@ -43,7 +43,9 @@ def test_quick_comparison(bench, tmp_path, capsys):
         points = rows[f"POLK, {size}"]["model_order"]
         for name in ("BSGD", "Nystroem + SGD", "RBFSampler + SGD"):
             assert rows[f"{name}, {size}"]["model_order"] == points
-    small, large, svc = (rows[name]["model_order"] for name in ("POLK, small", "POLK, large", "SVC"))
+    small, large, svc = (
+        rows[name]["model_order"] for name in ("POLK, small", "POLK, large", "SVC")
+    )
     assert small < large < svc
 
     assert bench("cli").main(arguments) == 0
