@@ -89,8 +89,9 @@ def cells(row: Row, columns: Sequence[Column]) -> list[str]:
     texts = [column.cell(row) for column in columns]
     if not row.sound:
         texts[0] = row.absent or "diverges"
-    for index, column in enumerate(columns):
-        texts[index] = (texts[index] + brackets(row.method.printed.get(column.figure))).strip()
+    printed = dict(row.method.printed)
+    for index, column in enumerate(columns):  # behind the first column of a figure
+        texts[index] = (texts[index] + brackets(printed.pop(column.figure, None))).strip()
     if row.sound and row.diverged:
         texts[0] += f", diverges {row.diverged} of {len(row.results)}"
     return [row.method.name, *texts]

@@ -1,5 +1,6 @@
 """What the tests of the benchmarks share, and what all tests need of the system."""
 
+import json
 import os
 import runpy
 import signal
@@ -42,3 +43,17 @@ def bench(monkeypatch):
     pytest.importorskip("threadpoolctl")
     monkeypatch.syspath_prepend(ROOT)
     return lambda name: import_module(f"bench.{name}")
+
+
+@pytest.fixture
+def run_bench(bench, tmp_path):
+    """Run a command of the benchmarks; its exit code, and what it wrote as JSON."""
+
+    def run(*arguments):
+        path = tmp_path / "found.json"
+        code = bench("cli").main([*arguments, "--json", str(path)])
+        text = path.read_text()
+        assert "NaN" not in text
+        return code, json.loads(text)
+
+    return run

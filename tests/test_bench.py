@@ -1,6 +1,5 @@
 """``python -m bench``: on tiny sizes, that it measures what it says."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -21,18 +20,6 @@ def quick(bench, monkeypatch):
             "measure",
             lambda self, *given, original=kind.measure, **_: original(self, *given, seconds=0),
         )
-
-
-@pytest.fixture(name="run")
-def _run(bench, tmp_path):
-    """Run a command; its exit code and what it wrote as JSON."""
-
-    def run(*arguments):
-        path = tmp_path / "found.json"
-        code = bench("cli").main([*arguments, "--json", str(path)])
-        return code, json.loads(path.read_text())
-
-    return run
 
 
 # -- floors ----------------------------------------------------------------------------------------
@@ -95,8 +82,8 @@ def test_least_times_count_and_calls_are_taken_off(bench):
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("task", ["multidist", "synthetic", "spppot", "newton"])
-def test_speed(run, task, capsys):
-    code, result = run("speed", "--task", task, "--samples", "640", "--repeat", "3")
+def test_speed(run_bench, task, capsys):
+    code, result = run_bench("speed", "--task", task, "--samples", "640", "--repeat", "3")
     assert code == 0
     out = capsys.readouterr().out
     assert "GFlop/s" in out
@@ -122,9 +109,9 @@ def test_speed(run, task, capsys):
 
 
 @pytest.mark.usefixtures("quick")
-def test_speed_takes_the_settings_that_it_is_given(run):
+def test_speed_takes_the_settings_that_it_is_given(run_bench):
     options = ["--loss", "logistic", "--parsimony", "0.01", "--batch-size", "16"]
-    _, result = run("speed", "--task", "multidist", "--samples", "320", *options)
+    _, result = run_bench("speed", "--task", "multidist", "--samples", "320", *options)
     expected = {"loss": "logistic", "parsimony": 0.01, "batch_size": 16}
     assert expected.items() <= result["settings"].items()
     assert result["settings"]["epochs"] == 1
@@ -132,13 +119,13 @@ def test_speed_takes_the_settings_that_it_is_given(run):
 
 
 def test_speed_draws_the_papers_number_of_samples(bench):
-    assert bench("speed").draw_toy(10_211, 0).shape == (10_211, 1)
+    assert bench("speed").toy(10_211, 0).X.shape == (10_211, 1)
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.data("mnist")
-def test_speed_on_mnist(run, capsys):
-    assert run("speed", "--task", "mnist", "--samples", "640")[0] == 0
+def test_speed_on_mnist(run_bench, capsys):
+    assert run_bench("speed", "--task", "mnist", "--samples", "640")[0] == 0
     assert "640 samples of 784 features" in capsys.readouterr().out
 
 
@@ -154,8 +141,8 @@ def test_mnist_that_is_not_here_is_a_message_and_no_traceback(bench, monkeypatch
 
 
 @pytest.mark.usefixtures("quick")
-def test_limits_tell_what_holds_and_what_does_not(run, capsys):
-    code, found = run("limits", "--repeat", "1", "--only", "small", "--only", "prediction")
+def test_limits_tell_what_holds_and_what_does_not(run_bench, capsys):
+    code, found = run_bench("limits", "--repeat", "1", "--only", "small", "--only", "prediction")
     results = found["results"]
     assert len(results) == 5
     assert all(np.isfinite(result["measured"]) and result["promised"] > 0 for result in results)
@@ -169,9 +156,9 @@ def test_limits_tell_what_holds_and_what_does_not(run, capsys):
     assert out.count("MISS") == sum(not result["holds"] for result in results)
 
 
-def test_stream_shows_every_tenth(run, capsys):
+def test_stream_shows_every_tenth(run_bench, capsys):
     # So short a stream proves nothing, and may fail.
-    code, found = run("stream", "--samples", "4000", "--warm-up", "1000", "--block", "150")
+    code, found = run_bench("stream", "--samples", "4000", "--warm-up", "1000", "--block", "150")
     assert code in (0, 1)
     out = capsys.readouterr().out
     assert "tenth 10" in out

@@ -1,8 +1,5 @@
 """The classifiers that comparisons use, each against something that knows the answer."""
 
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -14,14 +11,10 @@ from sklearn.svm import SVC
 from parsimon import kernels
 from parsimon.datasets import make_multidist
 
-ROOT = Path(__file__).resolve().parents[1]
-
 
 @pytest.fixture(name="baselines")
-def _baselines(monkeypatch):
-    """Import a module of the baselines, which are no part of the installed package."""
-    monkeypatch.syspath_prepend(ROOT)
-    return lambda name: import_module(f"bench.baselines.{name}")
+def _baselines(bench):
+    return lambda name: bench(f"baselines.{name}")
 
 
 @pytest.fixture(name="blobs", scope="module")

@@ -1,154 +1,90 @@
-"""The benchmark of intensities, on little data and with estimators that do as they are told."""
+"""The benchmark of intensities, on little data."""
 
-import json
-import warnings
 from dataclasses import replace
-from importlib import import_module
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-import parsimon
 from parsimon.schedules import AdaptiveBudget
 
-NAMES = ("SPPPOTIntensity", "MirrorNewtonIntensity", "HybridIntensity")
+
+@pytest.fixture(name="intensity")
+def _intensity(bench):
+    return bench("papers.intensity")
 
 
-class Standin:
-    """A batch fit under another name; `offset` is added to its log density."""
-
-    made = []
-    offset = 0.0
-    warning = None
-    diverges = False
-
-    def __init__(self, *, bandwidth, grid_size, domain, random_state, epochs="auto", **settings):
-        self.given = {"bandwidth": bandwidth, "grid_size": grid_size, "domain": domain, **settings}
-        self.random_state = random_state
-        self.epochs = epochs
-        type(self).made.append(self)
-
-    def fit(self, X):
-        if self.diverges:
-            raise parsimon.DivergenceError("Too large a step.")
-        if self.warning:
-            warnings.warn(self.warning, UserWarning, stacklevel=2)
-        self.t_ = (2 if self.epochs == "auto" else self.epochs) * len(X)
-        kind = import_module("bench.baselines.intensity").BatchIntensity
-        self.fitted = kind(self.given["bandwidth"], self.given["grid_size"]).fit(X)
-        self.model_order_, self.integral_ = self.fitted.model_order_, self.fitted.integral_
-        return self
-
-    def score_samples(self, X):
-        return self.fitted.score_samples(X) + self.offset
-
-
-@pytest.fixture(name="standins")
-def _standins(monkeypatch):
-    kinds = {name: type(name, (Standin,), {"made": []}) for name in NAMES}
-    for name, kind in kinds.items():
-        monkeypatch.setattr(parsimon, name, kind, raising=False)
-    return kinds
-
-
-@pytest.fixture(name="run")
-def _run(bench):
-    return lambda *arguments: bench("cli").main(["intensity", *arguments])
-
-
-def test_defaults_run_for_their_own_epochs_and_for_four_times_as_many(
-    run, standins, tmp_path, capsys
-):
-    path = tmp_path / "intensity.json"
-    assert run("--data", "toy", "--seeds", "2", "--json", str(path)) == 0
-    out = capsys.readouterr().out
-    assert "ok  " in out
-    assert "MISS" not in out
-    for kind in standins.values():
-        assert [model.epochs for model in kind.made] == ["auto", 8] * 2
-        assert [model.random_state for model in kind.made] == [0, 0, 1, 1]
-        toy = {"bandwidth": 0.0065**0.5, "grid_size": 100, "domain": [(0.0, 1.0)]}
-        assert kind.made[0].given == toy
-    found = json.loads(path.read_text())["rows"]["toy"]
-    rows = {row["method"]: row["results"] for row in found}
+def test_defaults_run_for_their_own_epochs_and_for_four_times_as_many(intensity, run_bench, capsys):
+    code, found = run_bench("intensity", "--data", "toy", "--seeds", "2", "--samples", "400")
+    assert code == 0
+    assert "ok  " not in capsys.readouterr().out  # so few samples prove nothing
+    rows = {row["method"]: row["results"] for row in found["rows"]["toy"]}
     assert len(rows) == 1 + 3 + 2 * 3
-    for seed in range(2):
-        ours = rows["SPPPOTIntensity, 4 x epochs"][seed]
-        assert_allclose(ours["above"], 0, atol=1e-9)
-        assert ours["epochs"] == 8
-        assert ours["model_order"] == 100
-        assert rows["batch L-BFGS"][seed]["above"] == 0
-    negative = [row["results"][0]["negative"] for row in found if row["estimator"] == "PrimalPOLK"]
-    assert len(negative) == 2
-    assert min(negative) > 0.2
+    for name in intensity.ESTIMATORS:
+        for short, long in zip(rows[name], rows[f"{name}, 4 x epochs"], strict=True):
+            assert long["epochs"] == 4 * round(short["epochs"])
+            assert short["model_order"] == 100
+    assert [result["above"] for result in rows["batch L-BFGS"]] == [0, 0]
+    assert len({result["nll"] for result in rows["batch L-BFGS"]}) == 2
+    negative = [rows[f"POLK in the primal, {start} start"] for start in ("printed", "uniform")]
+    assert negative[0][0]["negative"] > 0.2
+    offered = intensity.DENSITIES["toy"].offered
+    assert offered == {"bandwidth": 0.0065**0.5, "grid_size": 100, "domain": [(0.0, 1.0)]}
 
 
-def test_nll_is_that_of_a_density_with_its_own_integral(bench, standins):
+def test_nll_is_that_of_a_density_with_its_own_integral(bench, intensity):
     """A density that is too high by exp(a) costs exp(a) - 1 - a."""
-    standins["SPPPOTIntensity"].offset = 0.5
-    intensity = bench("papers.intensity")
-    methods = (intensity.BATCH, intensity.OURS[0])
+
+    class TooHigh(bench("baselines.intensity").BatchIntensity):
+        def score_samples(self, X):
+            return super().score_samples(X) + 0.5
+
+    methods = (intensity.BATCH, replace(intensity.BATCH, name="too high", estimator=TooHigh))
     rows = replace(intensity.DENSITIES["toy"], methods=methods, runs=1).rows()
-    batch, ours = intensity.above_batch(rows)
-    assert_allclose(ours.values("above"), np.exp(0.5) - 1.5, rtol=1e-3)
-    assert_allclose(ours.values("integral"), np.exp(0.5), rtol=1e-3)
+    batch, high = intensity.above_batch(rows)
+    assert_allclose(high.values("above"), np.exp(0.5) - 1.5, rtol=1e-3)
+    assert_allclose(high.values("integral"), np.exp(0.5), rtol=1e-3)
     assert 0 < abs(batch.mean("nll") - batch.mean("true_nll")) < 0.01
 
 
 @pytest.mark.parametrize(
-    ("change", "complaint"),
+    ("figures", "complaint"),
     [
-        ({"offset": 0.1}, "above the batch fit"),
-        ({"offset": 0.03}, "integral off by: 0.03"),
-        ({"diverges": True}, "runs that diverge: 1"),
+        ({"above": 0.002, "integral": 1.01}, None),
+        ({"above": 0.004, "integral": 1.01}, "mean NLL above the batch fit's: 0.004 (<= 0.003)"),
+        ({"above": 0.002, "integral": 0.97}, "integral off by: 0.03 (<= 0.02)"),
+        (None, "runs that diverge: 1 (<= 0)"),
     ],
 )
-def test_a_default_that_is_off_fails(run, standins, capsys, change, complaint):
-    for name, value in change.items():
-        setattr(standins["HybridIntensity"], name, value)
-    assert run("--data", "toy", "--seeds", "1") == 1
-    failures = [line for line in capsys.readouterr().out.splitlines() if line.startswith("MISS")]
-    assert len([line for line in failures if complaint in line]) == 2
-    assert all("HybridIntensity" in line for line in failures)
+def test_a_default_that_is_off_fails(bench, intensity, figures, complaint):
+    runner = bench("runner")
+    result = runner.Result(figures or {}, diverged=figures is None)
+    rows = [runner.Row(method, [result]) for method in intensity.DEFAULT["toy"]]
+    misses = [str(each) for each in intensity.judge({"toy": rows}) if not each.holds]
+    assert len(misses) == (0 if complaint is None else len(intensity.OURS))
+    assert all(complaint in miss for miss in misses)
 
 
-def test_what_diverges_and_what_warns_is_said(run, standins, capsys):
-    standins["SPPPOTIntensity"].diverges = True
-    standins["HybridIntensity"].warning = "The target cannot be held."
-    assert run("--data", "toy", "--seeds", "1", "--samples", "500", "--printed") == 0
-    out = capsys.readouterr().out
-    assert out.count("diverges") == 2  # both rows of Algorithm 1
-    assert out.count("UserWarning: The target cannot be held.") == 1
-    assert "ok  " not in out
-
-
-def test_printed_parameters_are_those_of_table_one(run, standins):
-    assert run("--data", "toy", "--seeds", "1", "--printed") == 0
-    first, adaptive = (model.given for model in standins["SPPPOTIntensity"].made)
+def test_printed_parameters_are_those_of_table_one(intensity):
+    of = {name: [] for name in intensity.ESTIMATORS}
+    for method in intensity.TABLE_ONE["toy"]:
+        of.get(method.kind, []).append(method.settings)
+    first, adaptive = of["SPPPOTIntensity"]
     assert (first["learning_rate"], first["budget"]) == (0.012, 6.6e-6)
     assert first["gradient"] == adaptive["gradient"] == "kernel_embedding"
     assert adaptive["budget"] == AdaptiveBudget(105, 2e-6)
-    newton = standins["MirrorNewtonIntensity"].made
-    assert [model.given["learning_rate"] for model in newton] == [1.25, 1.0]
-    assert [model.given["grid_size"] for model in newton] == [100, 50]
-    assert all(model.epochs == 8 and model.given["damping"] == 1 for model in newton)
+    newton = of["MirrorNewtonIntensity"]
+    assert [settings["learning_rate"] for settings in newton] == [1.25, 1.0]
+    assert [settings.get("grid_size", 100) for settings in newton] == [100, 50]
+    assert all(settings["epochs"] == 8 and settings["damping"] == 1 for settings in newton)
 
 
-def test_estimators_that_are_not_there_are_left_out(run, monkeypatch, capsys):
-    for name in NAMES:
-        monkeypatch.delattr(parsimon, name, raising=False)
-    assert run("--data", "toy", "--seeds", "1", "--samples", "500") == 0
-    out = capsys.readouterr().out
-    assert out.count("not in this build") == 6
-    assert "PMD" in out
-
-
-@pytest.mark.usefixtures("standins")
-def test_data_that_are_not_there_are_left_out(run, monkeypatch, capsys):
+def test_data_that_are_not_there_are_left_out(run_bench, bench, monkeypatch, capsys):
     monkeypatch.delenv("PARSIMON_DATA", raising=False)
-    arguments = ["--seeds", "1", "--samples", "300"]
-    assert run("--data", "curry", "toy", *arguments) == 0
-    assert "Left out: The task Curry's shots cannot be run." in capsys.readouterr().out
-    assert run("--data", "curry", "chicago", *arguments) == 2
+    arguments = ["intensity", "--printed", "--seeds", "1", "--samples", "300", "--data", "curry"]
+    assert run_bench(*arguments, "toy")[0] == 0
+    out = capsys.readouterr().out
+    assert "Left out: The task Curry's shots cannot be run." in out
+    assert "Algorithm 4" in out
+    assert bench("cli").main([*arguments, "chicago"]) == 2
     assert "There is nothing to run." in capsys.readouterr().err

@@ -1,16 +1,12 @@
 """``python -m bench paper``: every table complete, nothing run twice, on tiny data."""
 
 import csv
-import json
 import re
-from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-import parsimon
 
 README = (Path(__file__).parents[1] / "bench/README.md").read_text(encoding="utf-8")
 
@@ -97,11 +93,25 @@ def _tiny(bench, monkeypatch):
 
 @pytest.fixture(name="run")
 def _run(bench, tmp_path):
-    """Run a command, quickly, into a folder; its exit code."""
-    out = tmp_path / "out"
-    return lambda name, *more: bench("cli").main(
-        ["paper", name, "--quick", "--out", str(out), *more]
-    )
+    """Run a paper, quickly, into a folder; its exit code."""
+    out = ["--out", str(tmp_path / "out")]
+    return lambda name, *more: bench("cli").main(["paper", name, "--quick", *out, *more])
+
+
+@pytest.fixture(name="run_twice")
+def _run_twice(bench, run, monkeypatch, capsys):
+    """Run a paper again and see that nothing is computed; what it printed."""
+
+    def run_twice(name, *more):
+        assert run(name, *more) == 0
+        first = capsys.readouterr().out
+        again = bench("runner").Store
+        monkeypatch.setattr(again, "keep", lambda _, run, __: pytest.fail(f"{run} was run again"))
+        assert run(name, *more) == 0
+        assert capsys.readouterr().out == first
+        return first
+
+    return run_twice
 
 
 def read(path):
@@ -120,9 +130,8 @@ def assert_drawn(folder, paper, *figures):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("data", "tiny")
-def test_polk_fills_every_row(bench, run, tmp_path, capsys):
-    assert run("polk") == 0
-    assert "[0.0919]" in capsys.readouterr().out
+def test_polk_fills_every_row(bench, run_twice, tmp_path):
+    assert "[0.0919]" in run_twice("polk")
     names = ("table-2-multidist", "table-3-mnist", "table-3-brodatz")
     names += ("checks-multidist", "checks-mnist", "checks-brodatz")
     for (experiment, _), name in zip(bench("papers.polk").TABLES, names, strict=True):
@@ -140,9 +149,8 @@ def test_polk_fills_every_row(bench, run, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("data", "tiny")
-def test_colk_fills_every_row(bench, run, tmp_path, capsys):
-    assert run("colk", "--runs", "2") == 0
-    assert "[diverges]" in capsys.readouterr().out
+def test_colk_fills_every_row(bench, run_twice, tmp_path):
+    assert "[diverges]" in run_twice("colk", "--runs", "2")
     rows = read(tmp_path / "out/colk-figure2.csv")
     colk = bench("papers.colk")
     methods = (*colk.METHODS, *colk.COMPARATORS)
@@ -157,9 +165,8 @@ def test_colk_fills_every_row(bench, run, tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("data", "tiny")
-def test_spppot_fills_every_row(bench, run, tmp_path, capsys):
-    assert run("spppot") == 0
-    assert "[5 min]" in capsys.readouterr().out
+def test_spppot_fills_every_row(bench, run_twice, tmp_path):
+    assert "[5 min]" in run_twice("spppot")
     spppot = bench("papers.spppot")
     for name, methods in spppot.TABLE_ONE.items():
         rows = read(tmp_path / f"out/spppot-table1-{name}.csv")
@@ -173,9 +180,8 @@ def test_spppot_fills_every_row(bench, run, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("data", "tiny")
-def test_slkl_fills_every_row(bench, run, tmp_path, capsys):
-    assert run("slkl") == 0
-    assert "[around 2]" in capsys.readouterr().out
+def test_slkl_fills_every_row(bench, run_twice, tmp_path):
+    assert "[around 2]" in run_twice("slkl")
     for name, data_set in bench("papers.slkl").DATA_SETS.items():
         rows, printed = read(tmp_path / f"out/slkl-{name}.csv"), data_set.printed
         assert {row["method"] for row in rows} >= {*printed, "SLKL, y centred", "m0, y centred"}
@@ -188,27 +194,10 @@ def test_slkl_fills_every_row(bench, run, tmp_path, capsys):
     assert_drawn(tmp_path / "out", "slkl", 1, 2, 3)
 
 
-SLOW = [
-    pytest.param(name, marks=pytest.mark.slow) if slow else name
-    for name, slow in (("polk", True), ("colk", False), ("spppot", True), ("slkl", False))
-]
-
-
-@pytest.mark.usefixtures("data", "tiny")
-@pytest.mark.parametrize("paper", SLOW)
-def test_a_paper_is_not_run_twice(bench, run, paper, monkeypatch, capsys):
-    assert run(paper) == 0
-    first = capsys.readouterr().out
-    store = bench("runner").Store
-    monkeypatch.setattr(store, "keep", lambda _, run, __: pytest.fail(f"{run} was run again"))
-    assert run(paper) == 0
-    assert capsys.readouterr().out == first
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("absent", "tiny")
 @pytest.mark.parametrize(
-    ("paper", "absent"),
+    ("paper", "missing"),
     [
         ("polk", ["mnist", "brodatz"]),
         ("colk", ["LIDAR"]),
@@ -216,10 +205,10 @@ def test_a_paper_is_not_run_twice(bench, run, paper, monkeypatch, capsys):
         ("slkl", ["boston", "abalone", "usps", "mnist"]),
     ],
 )
-def test_data_that_are_not_here_are_left_out_with_a_sentence(run, paper, absent, capsys):
+def test_data_that_are_not_here_are_left_out_with_a_sentence(run, paper, missing, capsys):
     assert run(paper) == 0
     out = capsys.readouterr().out
-    for name in absent:
+    for name in missing:
         assert f"Left out: The task {name} cannot be run." in out
 
 
@@ -232,121 +221,3 @@ def test_the_example_of_the_readme_puts_a_method_beside_others(bench, tmp_path, 
     rows = read(tmp_path / "out/mine-digits.csv")
     assert [row["method"] for row in rows] == ["3 neighbours", "LIBSVM", "POLK"]
     assert all(float(row["error %"].split()[0]) < 15 for row in rows)
-
-
-# -- runs are kept ---------------------------------------------------------------------------------
-
-
-@pytest.fixture(name="small")
-def _small(bench):
-    """Two methods on little of multidist."""
-    classification, scikit = bench("papers.classification"), bench("baselines.scikit")
-    methods = (
-        classification.method("LIBSVM", scikit.Libsvm, "hinge", None, 4.0, 100),
-        classification.method("POLK", "POLKClassifier", "hinge", parsimony=0.04),
-    )
-    found = classification.comparison("multidist", "Table 0", methods, runs=3, quick={})
-    return replace(found, data={"samples": 100, "test_samples": 50})
-
-
-def options(out, runs=None):
-    return Namespace(out=out, runs=runs, quick=False)
-
-
-def test_a_second_run_computes_nothing(small, tmp_path):
-    first = small.rows(options(tmp_path))
-    assert [len(row.results) for row in first] == [3, 3]
-    assert len(list((tmp_path / "runs").glob("*.json"))) == 6
-    unused = replace(small, train=lambda _: pytest.fail("trained again"))
-    for one, other in zip(first, unused.rows(options(tmp_path)), strict=True):
-        assert all(result.kept for result in other.results)
-        for figure in ("error", "risk", "model_order", "seconds"):
-            assert one.values(figure) == other.values(figure)
-
-
-def test_what_was_interrupted_goes_on_where_it_stopped(small, tmp_path):
-    trained = []
-
-    def train(run):
-        if len(trained) == 4:
-            raise KeyboardInterrupt
-        trained.append((run.method.name, run.seed))
-        return small.train(run)
-
-    interrupted = replace(small, train=train)
-    with pytest.raises(KeyboardInterrupt):
-        interrupted.rows(options(tmp_path))
-    assert len(list((tmp_path / "runs").iterdir())) == 4
-    trained.clear()
-    interrupted.rows(options(tmp_path))
-    assert trained == [("LIBSVM", 2), ("POLK", 2)]
-
-
-def test_a_run_is_known_by_all_that_it_depends_on(bench, small, monkeypatch, tmp_path):
-    store, polk = bench("runner").Store(tmp_path), small.methods[1]
-
-    def name(experiment=small, seed=0, **settings):
-        method = replace(polk, settings={**polk.settings, **settings})
-        return store.path(experiment.configuration(method, seed)).name
-
-    assert name().startswith("multidist-polk-0-")
-    assert name() == name()
-    names = {
-        name(),
-        name(seed=1),
-        name(replace(small, data={"samples": 6})),
-        name(replace(small, offered={})),
-        name(parsimony=2.0),
-        name(kernel=parsimon.kernels.Gaussian(1.0)),
-        name(kernel=parsimon.kernels.Gaussian(2.0)),
-    }
-    monkeypatch.setattr(parsimon, "__version__", "99")
-    assert len({*names, name()}) == 8
-
-
-def test_a_kept_run_says_what_it_is(small, tmp_path):
-    small.rows(options(tmp_path, runs=1))
-    (path,) = (tmp_path / "runs").glob("*polk*.json")
-    content = json.loads(path.read_text())
-    assert content["configuration"]["settings"] == {"parsimony": 0.04}
-    assert content["configuration"]["parsimon"] == parsimon.__version__
-    assert content["versions"]["numpy"] == np.__version__
-    assert len(content["result"]["figures"]["path"]["error"]) > 1
-
-
-def test_other_seeds_are_other_draws(small, tmp_path):
-    libsvm, _ = small.rows(options(tmp_path))
-    assert len(set(libsvm.values("model_order"))) > 1
-
-
-def test_a_row_that_is_run_once_is_compared_with_by_all_seeds(bench, small, tmp_path):
-    libsvm, polk = small.methods
-    once = replace(small, methods=(replace(libsvm, runs=1), polk))
-    best, row = once.rows(options(tmp_path))
-    assert (len(best.results), len(row.results)) == (1, 3)
-    expected = row.mean("error") - best.mean("error")
-    line = bench("papers.classification").table("Title", [best, row]).lines[1]
-    assert line[4].split()[0] == bench("report").significant(expected, 2)
-
-
-def test_a_method_that_diverges_says_so(bench, small, tmp_path, capsys):
-    def train(run):
-        if run.seed < limit:
-            raise parsimon.DivergenceError("Too large a step.")
-        return small.train(run)
-
-    for limit, word in ((3, "diverges"), (1, ", diverges 1 of 3")):
-        rows = replace(small, train=train, offered={**small.offered, "limit": limit}).rows()
-        bench("papers.classification").table("Title", rows).publish(tmp_path / "table.csv")
-        assert read(tmp_path / "table.csv")[1]["risk"].endswith(word)
-        assert "[4]" in capsys.readouterr().out
-
-
-def test_numbers_are_written_with_what_they_vary_by(bench):
-    report = bench("report")
-    assert report.mean_and_sd([0.12345]) == "0.123"
-    assert report.mean_and_sd([1.0, 3.0]) == "2.00 (1.0)"
-    assert report.significant(12345.6) == "12,346"
-    assert report.significant(0) == "0"
-    assert report.span([3, 1]) == "1 to 3"
-    assert report.span([1200, 1200]) == "1,200"

@@ -1,6 +1,5 @@
 """The benchmarks of risk and of value functions, on little data."""
 
-import json
 import sys
 from types import ModuleType
 
@@ -9,20 +8,6 @@ import pytest
 from numpy.testing import assert_allclose
 
 NOT_HERE = "The data set 'lidar' is not here."
-
-
-@pytest.fixture(name="run")
-def _run(bench, tmp_path):
-    """Run a command; its exit code and the rows that it found."""
-
-    def run(*arguments):
-        path = tmp_path / "found.json"
-        code = bench("cli").main([*arguments, "--json", str(path)])
-        text = path.read_text()
-        assert "NaN" not in text
-        return code, json.loads(text)
-
-    return run
 
 
 # -- risk ------------------------------------------------------------------------------------------
@@ -49,8 +34,8 @@ def _absent(tiny, monkeypatch):
 
 
 @pytest.mark.usefixtures("tiny")
-def test_risk_shows_what_was_measured_beside_the_reference(run, capsys):
-    code, found = run("risk", "--sets", "2", "--samples", "300")
+def test_risk_shows_what_was_measured_beside_the_reference(run_bench, capsys):
+    code, found = run_bench("risk", "--sets", "2", "--samples", "300")
     assert code == 0
     out = capsys.readouterr().out
     assert "[diverges]" in out
@@ -164,8 +149,8 @@ def test_lidar_is_drawn(tiny, monkeypatch, tmp_path, capsys):
 # -- value functions -------------------------------------------------------------------------------
 
 
-def test_policy_compares_all_methods(bench, run, capsys):
-    code, found = run("policy", "--draws", "2", "--transitions", "300")
+def test_policy_compares_all_methods(bench, run_bench, capsys):
+    code, found = run_bench("policy", "--draws", "2", "--transitions", "300")
     assert code == 0
     out = capsys.readouterr().out
     assert "standard deviation 3.64" in out
@@ -249,13 +234,13 @@ class Track:
         pass
 
 
-def test_policy_predicts_returns_in_gymnasium(run, monkeypatch, tmp_path, capsys):
+def test_policy_predicts_returns_in_gymnasium(run_bench, monkeypatch, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     module, picture = ModuleType("gymnasium"), tmp_path / "gym.png"
     module.make = Track
     monkeypatch.setitem(sys.modules, "gymnasium", module)
     arguments = ["--task", "mountain_car", "--episodes", "150", "--plot", str(picture)]
-    code, found = run("policy", *arguments)
+    code, found = run_bench("policy", *arguments)
     assert code == 0
     assert "MountainCarContinuous-v0: " in capsys.readouterr().out
     assert picture.stat().st_size > 1000

@@ -1,8 +1,5 @@
 """The comparators for densities: against the transcriptions, closed forms and the figures known."""
 
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,10 +12,8 @@ PROBES = midpoints(50)
 
 
 @pytest.fixture(name="baselines")
-def _baselines(monkeypatch):
-    """Import the comparators, which are no part of the installed package."""
-    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[1])
-    return import_module("bench.baselines.intensity")
+def _baselines(bench):
+    return bench("baselines.intensity")
 
 
 @pytest.fixture(name="X")

@@ -7,13 +7,11 @@ points that it may use, and returns predictions at the test points. The ridge is
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.metrics.pairwise import rbf_kernel
 
-from bench.baselines.intensity import orthonormal
+from bench.baselines.intensity import Array, orthonormal
 
-Array = NDArray[np.float64]
 RIDGE = 1.0
 
 

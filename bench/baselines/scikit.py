@@ -13,8 +13,6 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-Array = NDArray[np.float64]
-
 
 @dataclass(eq=False, repr=False)
 class Libsvm(ClassifierMixin, BaseEstimator):

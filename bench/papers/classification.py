@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 import parsimon
@@ -26,8 +25,7 @@ from bench import figures, machine, tasks
 from bench.baselines.losses import LOSSES, PENALTY
 from bench.report import Column, Table, span, times, two_digits
 from bench.runner import Experiment, Figures, Method, Row, Run
-
-Array = NDArray[Any]
+from bench.tasks import Array
 
 # Where to look, as parts of the stream: every twentieth, and five times in the last twentieth.
 CHECKPOINTS = (*np.arange(1, 20) / 20, *(0.95 + 0.01 * np.arange(1, 6)))

@@ -17,16 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bench import figures, report
 from bench.cli import left_out
 from bench.report import Column, Promise, Table, at_least, at_most, cells, span, times
 from bench.runner import Experiment, Figures, Method, Row, Run, add_check_arguments
-from bench.tasks import Task, load_data
+from bench.tasks import Array, Task, load_data
 from parsimon import datasets, kernels
-
-Array = NDArray[np.float64]
 
 OUTLIERS = ("none", "symmetric", "one-sided")
 SAMPLES, QUICK_SAMPLES = 24_000, 2000
@@ -152,10 +149,8 @@ def draw_samples(seed: int, *, outliers: str, samples: int, test_samples: int) -
 
 @lru_cache(maxsize=2)  # the same samples to test with for all seeds
 def draw(count: int, kind: str, seed: int) -> tuple[Array, Array, Array]:
-    found: tuple[Array, Array, Array] = datasets.make_regression_outliers(
-        count, outliers=kind, random_state=seed, return_truth=True
-    )
-    return found
+    given = {"outliers": kind, "random_state": seed, "return_truth": True}
+    return datasets.make_regression_outliers(count, **given)
 
 
 def train(run: Run) -> Figures:
@@ -265,7 +260,7 @@ def lidar_errors(run: Run) -> Figures:
     return {kind: error(kind) for kind in OUTLIERS}
 
 
-def spoil(y: Array, kind: str, random: np.random.RandomState) -> tuple[Array, NDArray[np.intp]]:
+def spoil(y: Array, kind: str, random: np.random.RandomState) -> tuple[Array, Array]:
     """Return the targets with a tenth of them made outliers, and which these are."""
     mean, sd = LIDAR_OUTLIERS[kind]
     chosen = random.permutation(len(y))[: round(LIDAR_FRACTION * len(y))]

@@ -11,16 +11,14 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, optimize
 
 from bench import machine
 from bench.papers.slkl_data import DATA_SETS, SPARSITY
 from bench.report import Promise, at_least, at_most
 from bench.runner import Figures
+from bench.tasks import Array
 from parsimon import _core, kernels
-
-Array = NDArray[np.float64]
 
 GAP = 1e-4
 COLUMNS = 1024
@@ -71,7 +69,7 @@ def described(runs: list[Figures]) -> str:
 class Problem:
     """F, its gradient, and its solution, from the products of some samples' columns."""
 
-    def __init__(self, X: Array, y: Array, width: float, columns: NDArray[np.int64]) -> None:
+    def __init__(self, X: Array, y: Array, width: float, columns: Array) -> None:
         self.core = _core.KernelColumns(kernels.Gaussian(width).core, X[columns], True)
         self.core.prepare(X, y[:, None])
         self.products = np.asarray(self.core.products)

@@ -9,17 +9,17 @@ is usual.
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from joblib import Memory
 from numpy.typing import NDArray
 from scipy import fft
 from sklearn.cluster import MiniBatchKMeans
 
-Array = NDArray[np.float64]
-Labels = NDArray[np.intp]
+Array = NDArray[Any]
 
 # Leung and Malik's: a filter is 49 pixels wide.
 RADIUS = 24
@@ -70,7 +70,7 @@ def derivative(v: Array, scale: float, order: int) -> Array:
     return -v * gaussian if order == 1 else (v**2 - scale**2) * gaussian
 
 
-def responses(image: NDArray[np.uint8], bank: Array) -> NDArray[np.float32]:
+def responses(image: Array, bank: Array) -> Array:
     """Return the responses at every pixel, of shape (n_pixels, n_filters); edges are mirrored."""
     picture = (image - image.mean()) / image.std()
     padded = np.pad(picture, RADIUS, mode="reflect")
@@ -85,7 +85,7 @@ def responses(image: NDArray[np.uint8], bank: Array) -> NDArray[np.float32]:
     return found
 
 
-def texton_maps(images: NDArray[np.uint8], settings: Settings) -> NDArray[np.uint16]:
+def texton_maps(images: Array, settings: Settings) -> Array:
     """Return the texton of every pixel, of the shape of the images."""
     images = images[:, : settings.crop, : settings.crop]
     bank, random = filter_bank(), np.random.default_rng(settings.seed)
@@ -103,26 +103,12 @@ def texton_maps(images: NDArray[np.uint8], settings: Settings) -> NDArray[np.uin
     return maps
 
 
-def cached_maps(
-    images: NDArray[np.uint8], settings: Settings, folder: Path | None
-) -> NDArray[np.uint16]:
-    """Return `texton_maps`, from a file in the folder if it has them and to one if not."""
-    if folder is None:
-        return texton_maps(images, settings)
-    key = hashlib.sha256(images.tobytes() + repr(sorted(asdict(settings).items())).encode())
-    path = folder / f"textons-{key.hexdigest()[:16]}.npz"
-    if not path.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(".part.npz")
-        np.savez_compressed(unfinished, maps=texton_maps(images, settings))
-        unfinished.replace(path)
-    with np.load(path, allow_pickle=False) as content:
-        return np.asarray(content["maps"])
+def cached_maps(images: Array, settings: Settings, folder: Path | None) -> Array:
+    """Return `texton_maps`, from the folder if it has them and kept there if not."""
+    return np.asarray(Memory(folder, verbose=0).cache(texton_maps)(images, settings))
 
 
-def draw_patches(
-    maps: NDArray[np.uint16], count: int, settings: Settings, seed: int
-) -> tuple[Array, Labels]:
+def draw_patches(maps: Array, count: int, settings: Settings, seed: int) -> tuple[Array, Array]:
     """Draw patches at random, overlaps allowed: their histograms, of sum 1, and their pictures."""
     random = np.random.default_rng(seed)
     side = settings.patch
@@ -130,9 +116,7 @@ def draw_patches(
     rows = random.integers(maps.shape[1] - side + 1, size=count)
     columns = random.integers(maps.shape[2] - side + 1, size=count)
     X = np.empty((count, settings.textons))
-    for index in range(count):
-        patch = maps[
-            y[index], rows[index] : rows[index] + side, columns[index] : columns[index] + side
-        ]
+    for index, (row, column) in enumerate(zip(rows, columns, strict=True)):
+        patch = maps[y[index], row : row + side, column : column + side]
         X[index] = np.bincount(patch.ravel(), minlength=settings.textons)
     return X / side**2, y

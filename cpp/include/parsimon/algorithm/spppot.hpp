@@ -45,7 +45,7 @@ struct SpppotSettings : OnlineSettings {
 //
 // on a dictionary that starts with the nodes of the integral, which are never removed; those that
 // are numerically dependent keep their weights outside the factor.
-class Spppot : public Online {
+class Spppot final : public Online {
  public:
   Spppot(KernelPtr kernel, const SpppotSettings& settings, Box domain, Quadrature quadrature)
       : Online(std::move(kernel), settings, domain.features(), 1),
