@@ -1,8 +1,6 @@
 """The experiments of the SLKL paper, on tiny data."""
 
-import os
 from argparse import Namespace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,9 +98,8 @@ def test_speed_is_promised(bench, monkeypatch):
     assert all(promise.measured > 0 for promise in promises[1:])
 
 
+@pytest.mark.data("boston")
 def test_tables_show_printed_figures_beside_ours(bench, tmp_path):
-    if not (Path(os.environ.get("PARSIMON_DATA", "")) / "boston.npz").is_file():
-        pytest.skip("needs boston.npz in PARSIMON_DATA")
     slkl = bench("papers.slkl")
     data_set = slkl.DATA_SETS["table2-boston"]
     (row,) = slkl.experiment(data_set).rows(Namespace(out=tmp_path, runs=2, quick=True))

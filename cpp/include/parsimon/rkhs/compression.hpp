@@ -80,7 +80,9 @@ class Compression {
   // What the step after `samples_seen` samples may do. Not to be used beyond the next change.
   Limit limit(double budget, Index samples_seen) {
     Limit limit(budget, max_points_, way_);
-    if (way_ == Way::nonparametric) limit.grows = [=] { return grows(samples_seen); };
+    if (way_ == Way::nonparametric) {
+      limit.grows = [this, samples_seen] { return grows(samples_seen); };
+    }
     return limit;
   }
 

@@ -47,16 +47,20 @@ struct Move {
 };
 
 // The engine that every algorithm shares: a function on a dictionary that grows by samples and is
-// compressed.
+// compressed. Its words, here and everywhere:
 //
-// The dictionary is ordered: first the basis, whose points are numerically independent and have a
-// Gram factor; then the points outside it, which the basis explains up to the tolerance but which
-// keep weights of their own because they are protected, or because folding them would cost more
-// than the budget. Protected points are never removed and come first within the basis.
-//
-// The first `scored` columns of the weights are the function; further columns are passengers that
-// live on the same dictionary and are projected along. The last `scored` of all columns predict: a
-// passenger (an average of the iterates, say), or the function itself if there is none.
+//   dictionary   all points of the function, in this order: the basis, then those outside it
+//   basis        points that are numerically independent and have a Gram factor
+//   newcomer     a sample, or a point outside, on probation: it may join the basis
+//   dependent    explained by the others up to the tolerance: it cannot join the basis
+//   folded       dependent, and its weight moved to those that explain it
+//   outside      dependent, but kept with a weight of its own: because it is protected, or because
+//                folding it would cost more than the budget
+//   protected    never removed; such points come first within the basis
+//   passenger    columns of weights beyond the first `scored`, which are the function: they live on
+//                the same dictionary, are projected along and decide nothing. The last `scored` of
+//                all columns predict: a passenger (an average of the iterates, say), or the
+//                function itself if there is none.
 class SparseFunction {
  public:
   SparseFunction(KernelPtr kernel, Index features, Index columns, Index scored)
