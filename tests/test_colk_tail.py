@@ -12,7 +12,7 @@ from parsimon import COLKRegressor, POLKRegressor, kernels
 from parsimon.datasets import make_regression_outliers
 
 SETS = 20
-# The paper's settings; POLK takes one sample a step, COLK two.
+# The paper's settings; POLK takes one sample per step, COLK two.
 SETTINGS = {
     "loss": "squared(2)",
     "kernel": kernels.Gaussian(0.06),

@@ -184,7 +184,7 @@ def test_with_compression_on_a_grid_of_full_rank(place, mirror, gradient, method
 @pytest.mark.parametrize("budget", [0.0, 0.3])
 @pytest.mark.parametrize("gradient", ["likelihood", "kernel_embedding"])
 def test_sample_by_sample_with_steps_that_are_cut(gradient, budget):
-    """With eta = 1.5 and one sample a step, none may move z by as much as it wants to."""
+    """With eta = 1.5 and one sample per step, none may move z by as much as it wants to."""
     model, _ = run_both(
         UNIT,
         mirror="kl",

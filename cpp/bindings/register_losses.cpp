@@ -54,7 +54,7 @@ void register_losses(py::module_& module) {
       .def("evaluate", &evaluate, py::arg("predictions"), py::arg("targets"),
            "The loss of each sample and its gradient by the predictions.")
       .def("probabilities", &probabilities, py::arg("predictions"),
-           "Class probabilities, one row a sample; logistic losses only.")
+           "Class probabilities, one row per sample; logistic losses only.")
       .def_property_readonly("is_classification", &Loss::is_classification)
       .def_property_readonly("gives_probabilities",
                              [](const Loss& loss) { return as_probabilistic(loss) != nullptr; })

@@ -193,7 +193,7 @@ TEST(one_call_or_many_make_no_difference) {
   CHECK(once.in_second_phase());
   CHECK(Snapshot(once) == Snapshot(often));
 
-  // keep_going() is asked once a mini-batch, in either phase and between them.
+  // keep_going() is asked once per mini-batch, in either phase and between them.
   Hybrid stopped(first_phase(), second_settings, watch(10, 40));
   int asked = 0;
   CHECK(stopped.run(samples, 8, [&] { return ++asked <= 60; }) == 480);

@@ -20,7 +20,7 @@ const double nan_value = std::numeric_limits<double>::quiet_NaN();
 const double infinity = std::numeric_limits<double>::infinity();
 
 // A learner whose model order would settle at target * alpha^-steepness: it gets there with a lag,
-// adds a bounded number of points a mini-batch, and is noisy.
+// adds a bounded number of points per mini-batch, and is noisy.
 struct ToyLearner {
   double target;
   double steepness;

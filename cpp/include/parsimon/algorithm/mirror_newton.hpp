@@ -73,7 +73,7 @@ class MirrorNewton : public Learner {
   int target_out_of_reach() const { return 0; }
 
   // Sample by sample through a block, as long as keep_going() says so, which is asked and a record
-  // of the trace made once a mini-batch. Returns how many samples were taken.
+  // of the trace made once per mini-batch. Returns how many samples were taken.
   Index run(const ConstRows& samples, Index batch_size, const KeepGoing& keep_going) {
     domain_.check(samples);
     MiniBatches part(samples.rows(), batch_size, keep_going);
@@ -169,7 +169,7 @@ class MirrorNewton : public Learner {
   Vector average_;
   InverseOuterSum inverse_;
   Index steps_ = 0;
-  RowMatrix node_kernel_;  // k(q, d_m), a row a node
+  RowMatrix node_kernel_;  // k(q, d_m), one row per node
 
   std::vector<View> views_;
   RowBuffer kernel_values_;

@@ -21,7 +21,7 @@ struct PolicyEvaluationSettings : OnlineSettings {
   PolicyEvaluationSettings() { average = true; }
 };
 
-// Transitions of a Markov chain under a fixed policy: a row a transition. `stay` is 1, or 0 where
+// Transitions of a Markov chain under a fixed policy: one row per transition. `stay` is 1, or 0 where
 // the next state ends an episode.
 struct Transitions {
   ConstRows states;

@@ -87,7 +87,7 @@ class Quadrature {
     if (kind == "grid") return grid(std::move(counts));
     if (kind == "scattered" && counts.size() == 1) return scattered(counts[0]);
     throw Error("There is no quadrature \"" + kind + "\" with " + std::to_string(counts.size()) +
-                " numbers: use grid, with one a feature, or scattered, with one.");
+                " numbers: use grid, with one per feature, or scattered, with one.");
   }
 
  private:

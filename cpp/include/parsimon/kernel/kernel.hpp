@@ -76,7 +76,7 @@ class View {
 
 // A positive definite function of two points. Immutable, so one kernel may serve many threads.
 //
-// `const View*` parameters point at view_count() consecutive views, one a leaf of the kernel's
+// `const View*` parameters point at view_count() consecutive views, one per leaf of the kernel's
 // tree; a composite hands each child its share.
 class Kernel {
  public:

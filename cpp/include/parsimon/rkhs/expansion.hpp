@@ -36,7 +36,7 @@ void evaluate(const Dictionary& dictionary, const ConstRows& weights, const Poin
   }
 }
 
-// A function f(x) = sum_m w_m k(d_m, x) with one row of weights a point and one column an output.
+// A function f(x) = sum_m w_m k(d_m, x) with one row of weights per point and one column per output.
 // Immutable.
 class KernelExpansion {
  public:

@@ -26,7 +26,7 @@ namespace parsimon {
 // Samples compared with a dictionary: what evaluation and the step after it both need.
 struct Batch {
   std::vector<View> views;
-  RowBuffer kernel_values;  // k(d_m, x_i): a row a dictionary point, a column a sample
+  RowBuffer kernel_values;  // k(d_m, x_i): one row per point, one column per sample
 };
 
 // What a step does to a function:

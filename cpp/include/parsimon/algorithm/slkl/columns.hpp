@@ -121,7 +121,7 @@ class KernelColumns {
   RowMatrix targets_;
   Vector target_norms_;
   Vector norms_;
-  RowMatrix correlations_;  // a row a column, a column an output
+  RowMatrix correlations_;  // one row per column, one column per output
   RowMatrix products_;      // C'C
   std::vector<View> sample_views_;
 };
