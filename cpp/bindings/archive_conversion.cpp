@@ -36,7 +36,6 @@ void set_array(Archive& archive, const std::string& name, const py::array& array
 
 void set_value(Archive& archive, const std::string& name, const py::handle& value) {
   if (py::isinstance<py::str>(value)) return archive.set(name, to_utf8(value));
-  if (py::isinstance<py::bytes>(value)) return archive.set_bytes(name, value.cast<std::string>());
   const py::array array = py::array::ensure(value);
   const char kind = array ? array.dtype().kind() : 'O';
   const py::ssize_t width = array ? array.dtype().itemsize() : 0;
@@ -46,8 +45,8 @@ void set_value(Archive& archive, const std::string& name, const py::handle& valu
   }
   throw py::type_error("The value of \"" + name + "\" is of type " +
                        std::string(py::str(py::type::of(value))) +
-                       ": a model file holds str, bytes, and numbers and arrays of the types int64 "
-                       "and float64.");
+                       ": a model file holds str, and numbers and arrays of the types int64 and "
+                       "float64.");
 }
 
 }  // namespace
@@ -79,7 +78,6 @@ py::object get_array(const Archive::Entry& entry) {
 
 py::object get_value(const Archive::Entry& entry) {
   if (entry.type == Archive::Type::text) return py::str(entry.payload);
-  if (entry.type == Archive::Type::bytes) return py::bytes(entry.payload);
   if (entry.type == Archive::Type::integers) return get_array<std::int64_t>(entry);
   return get_array<double>(entry);
 }

@@ -1,5 +1,6 @@
 #include <limits>
 #include <parsimon/density/mirror_map.hpp>
+#include <parsimon/types.hpp>
 
 #include "check.hpp"
 

@@ -65,7 +65,8 @@ TEST(a_box_contains_its_faces_and_nothing_beyond) {
   lower << -1, 2;
   upper << 3, 2.5;
   const Box box(lower, upper);
-  CHECK(box.features() == 2 && box.lower() == lower && box.upper() == upper);
+  CHECK(box.features() == 2 && box.lower() == std::vector<double>{-1, 2} &&
+        box.upper() == std::vector<double>{3, 2.5});
   CHECK_NEAR(box.log_volume(), std::log(2.0), 1e-15);
   CHECK(box.contains(lower) && box.contains(upper));
   for (const auto& [x, y] : {std::pair<double, double>{std::nextafter(3, 4), 2.2},

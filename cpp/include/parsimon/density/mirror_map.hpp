@@ -2,10 +2,9 @@
 
 #include <cmath>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "parsimon/types.hpp"
+#include "parsimon/error.hpp"
 
 namespace parsimon {
 
@@ -23,41 +22,59 @@ class MirrorMap {
   static MirrorMap kl() { return MirrorMap(Kind::kl); }
   static MirrorMap euclidean() { return MirrorMap(Kind::euclidean); }
 
-  static MirrorMap mahalanobis(double height, RowVector center, RowVector width) {
-    require(center.size() == width.size() && center.allFinite() && width.allFinite() &&
-                (width.array() > 0).all() && std::isfinite(height) && height >= 0,
-            "The weight function of the Mahalanobis map needs a height that is not negative, and "
-            "for each feature a center and a positive width.");
+  // Rows are of any type that can be iterated over.
+  template <class Center, class Width>
+  static MirrorMap mahalanobis(double height, const Center& center, const Width& width) {
     MirrorMap map(Kind::mahalanobis);
     map.height_ = height;
-    map.center_ = std::move(center);
-    map.width_ = std::move(width);
+    map.center_.assign(center.begin(), center.end());
+    map.width_.assign(width.begin(), width.end());
+    bool valid = map.center_.size() == map.width_.size() && std::isfinite(height) && height >= 0;
+    for (const double at : map.center_) valid &= std::isfinite(at);
+    for (const double length : map.width_) valid &= std::isfinite(length) && length > 0;
+    require(valid,
+            "The weight function of the Mahalanobis map needs a height that is not negative, and "
+            "for each feature a center and a positive width.");
     return map;
   }
 
   bool is_positive() const { return kind_ == Kind::kl; }
 
   void check_features(Index features) const {
-    require(kind_ != Kind::mahalanobis || center_.size() == features,
+    require(kind_ != Kind::mahalanobis || static_cast<Index>(center_.size()) == features,
             "The weight function of the Mahalanobis map has " + std::to_string(center_.size()) +
                 " features, but the domain has " + std::to_string(features) + ".");
   }
 
-  // r at the points; 1 for the other maps.
-  void weigh(const ConstRows& points, Eigen::Ref<Vector> weights) const {
-    if (kind_ != Kind::mahalanobis) {
-      weights.setOnes();
-      return;
+  // r at a point; 1 for the other maps.
+  double weight(const double* point) const {
+    if (kind_ != Kind::mahalanobis) return 1;
+    double sum = 0;
+    for (std::size_t j = 0; j < center_.size(); ++j) {
+      const double scaled = (point[j] - center_[j]) / width_[j];
+      sum += scaled * scaled;
     }
-    for (Index i = 0; i < points.rows(); ++i) {
-      const auto scaled = (points.row(i) - center_).array() / width_.array();
-      weights(i) = 0.5 + height_ * std::exp(-0.5 * scaled.square().sum());
-    }
+    return 0.5 + height_ * std::exp(-0.5 * sum);
+  }
+
+  // f at a point, given z there.
+  double value(double z, const double* point) const {
+    return kind_ == Kind::kl ? std::exp(z) : weight(point) * z;
+  }
+
+  // The rest is for many points at once, in matrices and vectors of Eigen: templates, so that who
+  // needs one point at a time needs no Eigen.
+
+  // r at the points.
+  template <class Points, class Weights>
+  void weigh(const Points& points, Weights&& weights) const {
+    static_assert(Points::IsRowMajor, "the numbers of a point must follow each other");
+    for (Index i = 0; i < points.rows(); ++i) weights(i) = weight(points.row(i).data());
   }
 
   // f and its derivative by z, given z and r at the same points.
-  void apply(const Eigen::Ref<const Vector>& z, const Eigen::Ref<const Vector>& weights,
-             Eigen::Ref<Vector> values, Eigen::Ref<Vector> slopes) const {
+  template <class Z, class Weights, class Values, class Slopes>
+  void apply(const Z& z, const Weights& weights, Values&& values, Slopes&& slopes) const {
     if (kind_ == Kind::kl) {
       values = z.array().exp();
       slopes = values;
@@ -68,8 +85,8 @@ class MirrorMap {
   }
 
   // log f, given z and r; minus infinity where f is not positive.
-  void log(const Eigen::Ref<const Vector>& z, const Eigen::Ref<const Vector>& weights,
-           Eigen::Ref<Vector> values) const {
+  template <class Z, class Weights, class Values>
+  void log(const Z& z, const Weights& weights, Values&& values) const {
     if (kind_ == Kind::kl) {
       values = z;
     } else {
@@ -94,9 +111,9 @@ class MirrorMap {
     if (name == "kl" && parameters.empty()) return kl();
     if (name == "euclidean" && parameters.empty()) return euclidean();
     if (name == "mahalanobis" && parameters.size() % 2 == 1 && parameters.size() > 1) {
-      const auto features = static_cast<Index>(parameters.size() / 2);
-      const Eigen::Map<const RowVector> all(parameters.data() + 1, 2 * features);
-      return mahalanobis(parameters[0], all.head(features), all.tail(features));
+      const auto middle = parameters.begin() + 1 + static_cast<Index>(parameters.size() / 2);
+      return mahalanobis(parameters[0], std::vector<double>(parameters.begin() + 1, middle),
+                         std::vector<double>(middle, parameters.end()));
     }
     throw Error("There is no mirror map \"" + name + "\" with " +
                 std::to_string(parameters.size()) +
@@ -110,8 +127,8 @@ class MirrorMap {
 
   Kind kind_;
   double height_ = 0;
-  RowVector center_;
-  RowVector width_;
+  std::vector<double> center_;
+  std::vector<double> width_;
 };
 
 }  // namespace parsimon

@@ -47,7 +47,9 @@ class Quadrature {
 
   RowMatrix nodes(const Box& box) const {
     RowMatrix nodes(size(), box.features());
-    const RowVector extent = box.upper() - box.lower();
+    const Eigen::Map<const RowVector> lower(box.lower().data(), box.features());
+    const Eigen::Map<const RowVector> upper(box.upper().data(), box.features());
+    const RowVector extent = upper - lower;
     if (scattered_) {
       scatter(nodes);
     } else {
@@ -63,7 +65,7 @@ class Quadrature {
       }
     }
     for (Index i = 0; i < nodes.rows(); ++i) {
-      nodes.row(i) = box.lower() + nodes.row(i).cwiseProduct(extent);
+      nodes.row(i) = lower + nodes.row(i).cwiseProduct(extent);
     }
     return nodes;
   }

@@ -1,75 +1,24 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <limits>
-#include <map>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "parsimon/io/encoding.hpp"
-#include "parsimon/io/file.hpp"
+#include "parsimon/io/entries.hpp"
+#include "parsimon/io/replace_file.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
 
-// A model file in memory: named texts, byte strings, integers and floating-point numbers, the last
-// two as a scalar, a vector or a matrix. Equal content gives equal bytes.
-//
-// Format 1, little-endian:
-//   magic[8]  version u32  entries u32  length u64  checksum u64    length: of the whole file
-//   for each entry, by name:                                        checksum: FNV-1a of all but
-//   itself
-//     name: size u32, UTF-8     type u8     rank u8     sizes u64[rank]     payload
-// A payload is bytes (rank 1), or 8 bytes a number, row by row.
-//
-// Reading trusts nothing: every size is checked against the bytes that are there before memory is
-// asked for, and content that breaks the format is an Error. A file that cannot be opened or
-// written is a std::filesystem::filesystem_error.
-class Archive {
+// A model file in memory (see Entries), with vectors and matrices as Eigen has them. A file that
+// cannot be opened or written is a std::filesystem::filesystem_error.
+class Archive : public Entries {
  public:
-  static constexpr std::uint32_t format_version = 1;
+  Archive() = default;
+  explicit Archive(Entries entries) : Entries(std::move(entries)) {}
 
-  enum class Type : std::uint8_t { text = 1, bytes = 2, integers = 3, numbers = 4 };
-
-  struct Entry {
-    Type type;
-    std::vector<Index> shape;
-    std::string payload;
-  };
-
-  void set(const std::string& name, const std::string& text) {
-    require(detail::is_utf8(text), "The text for the entry \"" + name + "\" is not UTF-8.");
-    put(name, {Type::text, {static_cast<Index>(text.size())}, text});
-  }
-
-  void set_bytes(const std::string& name, std::string bytes) {
-    const Index size = static_cast<Index>(bytes.size());
-    put(name, {Type::bytes, {size}, std::move(bytes)});
-  }
-
-  template <class Integer, std::enable_if_t<std::is_integral_v<Integer>, int> = 0>
-  void set(const std::string& name, Integer value) {
-    if constexpr (std::is_unsigned_v<Integer> && sizeof(Integer) == sizeof(std::int64_t)) {
-      require(value <= static_cast<Integer>(std::numeric_limits<std::int64_t>::max()),
-              "The integer for the entry \"" + name + "\" does not fit into 63 bits.");
-    }
-    const std::int64_t stored = static_cast<std::int64_t>(value);
-    put(name, {Type::integers, {}, encode(&stored, 1)});
-  }
-
-  void set(const std::string& name, double value) {
-    put(name, {Type::numbers, {}, encode(&value, 1)});
-  }
-
-  template <class Number>
-  void set(const std::string& name, const std::vector<Number>& values) {
-    put(name, {type_of<Number>(),
-               {static_cast<Index>(values.size())},
-               encode(values.data(), values.size())});
-  }
+  using Entries::set;
 
   // A vector type is stored as a vector, anything else as a matrix.
   template <class Derived>
@@ -82,41 +31,8 @@ class Archive {
         {type_of<Number>(), shape, encode(rows.data(), static_cast<std::size_t>(rows.size()))});
   }
 
-  bool has(const std::string& name) const { return entries_.count(name) != 0; }
-
-  const std::map<std::string, Entry>& entries() const { return entries_; }
-
-  std::string get_text(const std::string& name) const {
-    return find(name, Type::text, 1, "a text").payload;
-  }
-
-  std::string get_bytes(const std::string& name) const {
-    return find(name, Type::bytes, 1, "a byte string").payload;
-  }
-
-  std::int64_t get_integer(const std::string& name) const {
-    return detail::load_number<std::int64_t>(
-        find(name, Type::integers, 0, "an integer").payload.data());
-  }
-
-  double get_number(const std::string& name) const {
-    return detail::load_number<double>(find(name, Type::numbers, 0, "a number").payload.data());
-  }
-
-  // A size that the caller knows already is required; any_size is not.
-  static constexpr Index any_size = -1;
-
-  std::vector<std::int64_t> get_integers(const std::string& name, Index size = any_size) const {
-    const Entry& entry = find(name, Type::integers, 1, "a vector of integers");
-    require_shape(name, entry, {size});
-    std::vector<std::int64_t> values(static_cast<std::size_t>(entry.shape[0]));
-    decode(entry, values.data());
-    return values;
-  }
-
   Vector get_vector(const std::string& name, Index size = any_size) const {
-    const Entry& entry = find(name, Type::numbers, 1, "a vector of numbers");
-    require_shape(name, entry, {size});
+    const Entry& entry = find_vector(name, Type::numbers, size);
     Vector values(entry.shape[0]);
     decode(entry, values.data());
     return values;
@@ -124,61 +40,19 @@ class Archive {
 
   RowMatrix get_matrix(const std::string& name, Index rows = any_size,
                        Index columns = any_size) const {
-    const Entry& entry = find(name, Type::numbers, 2, "a matrix of numbers");
-    require_shape(name, entry, {rows, columns});
+    const Entry& entry = find_matrix(name, rows, columns);
     RowMatrix values(entry.shape[0], entry.shape[1]);
     decode(entry, values.data());
     return values;
   }
 
-  std::string to_bytes() const;
+  static Archive from_bytes(const std::string& bytes, const std::string& source = "The model") {
+    return Archive(Entries::from_bytes(bytes, source));
+  }
 
-  // `source` names the bytes in messages.
-  static Archive from_bytes(const std::string& bytes, const std::string& source = "The model");
+  static Archive read(const std::filesystem::path& path) { return Archive(Entries::read(path)); }
 
   void write(const std::filesystem::path& path) const { detail::replace_file(path, to_bytes()); }
-
-  static Archive read(const std::filesystem::path& path);
-
- private:
-  template <class Number>
-  static constexpr Type type_of() {
-    constexpr bool is_integer =
-        std::is_integral_v<Number> && std::is_signed_v<Number> && sizeof(Number) == 8;
-    static_assert(is_integer || std::is_same_v<Number, double>,
-                  "an archive holds double and signed 64-bit integers");
-    return is_integer ? Type::integers : Type::numbers;
-  }
-
-  template <class Number>
-  static std::string encode(const Number* values, std::size_t count) {
-    std::string payload;
-    payload.reserve(8 * count);
-    for (std::size_t i = 0; i < count; ++i) detail::append_number(payload, values[i]);
-    return payload;
-  }
-
-  template <class Number>
-  static void decode(const Entry& entry, Number* values) {
-    const std::size_t count = entry.payload.size() / 8;
-    for (std::size_t i = 0; i < count; ++i) {
-      values[i] = detail::load_number<Number>(entry.payload.data() + 8 * i);
-    }
-  }
-
-  void put(const std::string& name, Entry entry) {
-    require(!name.empty() && name.size() <= 255 && detail::is_utf8(name),
-            "The name of an entry must have 1 to 255 bytes of UTF-8.");
-    entries_.insert_or_assign(name, std::move(entry));
-  }
-
-  const Entry& find(const std::string& name, Type type, std::size_t rank, const char* what) const;
-  static void require_shape(const std::string& name, const Entry& entry,
-                            const std::vector<Index>& expected);
-
-  std::map<std::string, Entry> entries_;
 };
 
 }  // namespace parsimon
-
-#include "parsimon/io/archive_format.hpp"  // IWYU pragma: keep

@@ -1,6 +1,6 @@
 #pragma once
 
-// The functions of Archive that turn it into bytes and back, and that explain what is wrong.
+// The functions of Entries that turn them into bytes and back, and that explain what is wrong.
 
 #include <algorithm>
 #include <cstdint>
@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "parsimon/io/archive.hpp"
+#include "parsimon/error.hpp"
 #include "parsimon/io/encoding.hpp"
-#include "parsimon/io/file.hpp"
-#include "parsimon/types.hpp"
+#include "parsimon/io/entries.hpp"
+#include "parsimon/io/input_file.hpp"
 
 namespace parsimon {
 
@@ -49,9 +49,9 @@ inline ArchiveHeader check_archive_header(const std::string& bytes, std::uint64_
                 " bytes, within its header: the copy is incomplete.");
   }
   const std::uint32_t version = load_little_endian<std::uint32_t>(bytes.data() + 8);
-  if (version > Archive::format_version) {
+  if (version > Entries::format_version) {
     throw Error(source + " was written by a newer parsimon (format " + std::to_string(version) +
-                "; this one reads up to " + std::to_string(Archive::format_version) +
+                "; this one reads up to " + std::to_string(Entries::format_version) +
                 "): upgrade parsimon.");
   }
   if (version == 0) throw Error(source + " is damaged: there is no format 0.");
@@ -96,16 +96,18 @@ class EntryReader {
     return name;
   }
 
-  Archive::Entry take_entry(const std::string& name) {
-    const unsigned type = take_unsigned<std::uint8_t>();
+  Entries::Entry take_entry(const std::string& name) {
+    const auto type = static_cast<Entries::Type>(take_unsigned<std::uint8_t>());
     const unsigned rank = take_unsigned<std::uint8_t>();
-    if (type < 1 || type > 4) damaged("the entry \"" + name + "\" is of an unknown type");
-    const bool counted_in_bytes = type <= static_cast<unsigned>(Archive::Type::bytes);
-    if (rank > 2 || (counted_in_bytes && rank != 1)) {
+    const bool is_text = type == Entries::Type::text;
+    if (!is_text && type != Entries::Type::integers && type != Entries::Type::numbers) {
+      damaged("the entry \"" + name + "\" is of an unknown type");
+    }
+    if (rank > 2 || (is_text && rank != 1)) {
       damaged("the entry \"" + name + "\" is of an impossible rank");
     }
-    Archive::Entry entry{static_cast<Archive::Type>(type), {}, {}};
-    std::uint64_t count = counted_in_bytes ? 1 : 8;
+    Entries::Entry entry{type, {}, {}};
+    std::uint64_t count = is_text ? 1 : 8;
     for (unsigned axis = 0; axis < rank; ++axis) {
       const std::uint64_t size = take_unsigned<std::uint64_t>();
       if (size > largest_size || (size != 0 && count > largest_size / size)) {
@@ -115,7 +117,7 @@ class EntryReader {
       entry.shape.push_back(static_cast<Index>(size));
     }
     entry.payload = take(count);
-    if (entry.type == Archive::Type::text && !is_utf8(entry.payload)) {
+    if (is_text && !is_utf8(entry.payload)) {
       damaged("the text of the entry \"" + name + "\" is not UTF-8");
     }
     return entry;
@@ -143,10 +145,9 @@ inline std::string describe_shape(const std::vector<Index>& shape) {
   return text;
 }
 
-inline std::string describe_entry(const Archive::Entry& entry) {
-  if (entry.type == Archive::Type::text) return "a text";
-  if (entry.type == Archive::Type::bytes) return "a byte string";
-  const bool integers = entry.type == Archive::Type::integers;
+inline std::string describe_entry(const Entries::Entry& entry) {
+  if (entry.type == Entries::Type::text) return "a text";
+  const bool integers = entry.type == Entries::Type::integers;
   if (entry.shape.empty()) return integers ? "an integer" : "a number";
   return (entry.shape.size() == 1 ? "a vector of " : "a matrix of ") +
          std::string(integers ? "integers" : "numbers");
@@ -154,7 +155,7 @@ inline std::string describe_entry(const Archive::Entry& entry) {
 
 }  // namespace detail
 
-inline std::string Archive::to_bytes() const {
+inline std::string Entries::to_bytes() const {
   std::string bytes = detail::archive_magic();
   detail::append_little_endian(bytes, format_version);
   detail::append_little_endian(bytes, static_cast<std::uint32_t>(entries_.size()));
@@ -178,23 +179,23 @@ inline std::string Archive::to_bytes() const {
   return bytes;
 }
 
-inline Archive Archive::from_bytes(const std::string& bytes, const std::string& source) {
+inline Entries Entries::from_bytes(const std::string& bytes, const std::string& source) {
   const detail::ArchiveHeader header = detail::check_archive_header(bytes, bytes.size(), source);
   if (header.checksum != detail::archive_checksum(bytes)) {
     throw Error(source + " is damaged: its checksum does not match.");
   }
   detail::EntryReader reader(bytes, source);
-  Archive archive;
+  Entries entries;
   for (std::uint32_t i = 0; i < header.entries; ++i) {
     const std::string name = reader.take_name();
-    if (archive.has(name)) reader.damaged("the entry \"" + name + "\" occurs twice");
-    archive.entries_.emplace(name, reader.take_entry(name));
+    if (entries.has(name)) reader.damaged("the entry \"" + name + "\" occurs twice");
+    entries.entries_.emplace(name, reader.take_entry(name));
   }
   if (reader.remaining() != 0) reader.damaged("bytes follow its last entry");
-  return archive;
+  return entries;
 }
 
-inline Archive Archive::read(const std::filesystem::path& path) {
+inline Entries Entries::read(const std::filesystem::path& path) {
   detail::InputFile file(path);
   const std::string source = "The file \"" + path.string() + "\"";
   std::string bytes;
@@ -204,7 +205,7 @@ inline Archive Archive::read(const std::filesystem::path& path) {
   return from_bytes(bytes, source);
 }
 
-inline const Archive::Entry& Archive::find(const std::string& name, Type type, std::size_t rank,
+inline const Entries::Entry& Entries::find(const std::string& name, Type type, std::size_t rank,
                                            const char* what) const {
   const auto found = entries_.find(name);
   if (found == entries_.end()) {
@@ -219,7 +220,7 @@ inline const Archive::Entry& Archive::find(const std::string& name, Type type, s
   return entry;
 }
 
-inline void Archive::require_shape(const std::string& name, const Entry& entry,
+inline void Entries::require_shape(const std::string& name, const Entry& entry,
                                    const std::vector<Index>& expected) {
   for (std::size_t axis = 0; axis < expected.size(); ++axis) {
     if (expected[axis] == any_size || expected[axis] == entry.shape[axis]) continue;

@@ -8,6 +8,7 @@
 
 #include "parsimon/algorithm/online.hpp"
 #include "parsimon/io/archive.hpp"
+#include "parsimon/io/checks.hpp"
 #include "parsimon/types.hpp"
 
 // What the files of all algorithms have in common.
@@ -20,23 +21,16 @@ inline std::vector<double> to_std(const Vector& values) {
   return {values.data(), values.data() + values.size()};
 }
 
-inline void require_count(Index count, const std::string& name) {
-  require(count >= 0 && count < (Index{1} << 53), "The model file has " + std::to_string(count) +
-                                                      " as its " + name +
-                                                      ", which counts nothing.");
-}
-
 inline Index load_count(const Archive& archive, const std::string& name) {
   const Index count = archive.get_integer(name);
   require_count(count, name);
   return count;
 }
 
-// Training goes on from these weights, and squares them.
 inline void require_weights(const ConstRows& weights) {
-  require(is_bounded(weights),
-          "The model file holds weights that are not finite, or of 1e100 or more; no model has "
-          "such weights.");
+  for (Index i = 0; i < weights.rows(); ++i) {
+    require_weights(weights.data() + i * weights.outerStride(), weights.cols());
+  }
 }
 
 struct Sizes {
@@ -50,9 +44,7 @@ struct Sizes {
         outputs(archive.get_integer("outputs")),
         samples(load_count(archive, "samples")),
         batches(load_count(archive, "batches")) {
-    constexpr Index most = Index{1} << 40;
-    require(features > 0 && features < most && outputs > 0 && outputs < most,
-            "The model file has impossible sizes.");
+    require_sizes(features, outputs);
   }
 };
 

@@ -32,8 +32,7 @@ inline KernelExpansion slkl_from_archive(const Archive& archive, KernelPtr kerne
   if (!kernel) kernel = parse_kernel(archive.get_text("kernel"));
   const Index features = archive.get_integer("features");
   const Index outputs = archive.get_integer("outputs");
-  require(features > 0 && features < (Index{1} << 40) && outputs > 0 && outputs < (Index{1} << 40),
-          "The model file has impossible sizes.");
+  detail::require_sizes(features, outputs);
   const RowMatrix points = archive.get_matrix("dictionary", Archive::any_size, features);
   const RowMatrix weights = archive.get_matrix("weights", points.rows(), outputs);
   const Vector origin =

@@ -13,12 +13,6 @@ namespace parsimon {
 // A kernel made of others. Its views are those of its parts, one after the other.
 class Composite : public Kernel {
  public:
-  // Bounds the recursion of everything that walks the tree, parse_kernel() included.
-  static constexpr int largest_depth = 64;
-
-  // Every leaf keeps its own copy of the points, so a short text must not ask for thousands.
-  static constexpr Index largest_view_count = 1000;
-
   Index view_count() const override { return view_count_; }
 
   void check_features(Index features) const override {
@@ -50,12 +44,10 @@ class Composite : public Kernel {
         depth_ = std::max(depth_, composite->depth_ + 1);
       }
     }
-    require(view_count_ <= largest_view_count,
-            "A kernel can have " + std::to_string(largest_view_count) + " parts at most, but " +
-                std::to_string(view_count_) + " were given.");
-    require(depth_ <= largest_depth, "Sums, products and scaled kernels can be nested " +
-                                         std::to_string(largest_depth) +
-                                         " deep at most; write a + b + c as one sum.");
+    detail::require_part_count(view_count_);
+    require(depth_ <= detail::kDeepestKernel, "Sums, products and scaled kernels can be nested " +
+                                                  std::to_string(detail::kDeepestKernel) +
+                                                  " deep at most; write a + b + c as one sum.");
   }
 
   std::string describe_parts() const {
@@ -164,7 +156,7 @@ class Product final : public Composite {
 class Scaled final : public Composite {
  public:
   Scaled(double scale, KernelPtr part) : Composite({std::move(part)}), scale_(scale) {
-    detail::require_positive(scale, "The factor of a scaled kernel");
+    detail::require_scale(scale);
   }
 
   void block(const View* a, const View* b, Rows values) const override {

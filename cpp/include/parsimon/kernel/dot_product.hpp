@@ -7,6 +7,7 @@
 #include "parsimon/kernel/check.hpp"
 #include "parsimon/kernel/distance.hpp"
 #include "parsimon/kernel/kernel.hpp"
+#include "parsimon/kernel/profile.hpp"
 
 namespace parsimon {
 
@@ -90,13 +91,7 @@ class Polynomial final : public DotProduct {
  public:
   Polynomial(int degree, double gamma, double coef0)
       : DotProduct(gamma), degree_(degree), gamma_(gamma), coef0_(coef0) {
-    require(degree >= 1, "A polynomial kernel's degree must be an integer of at least 1, but " +
-                             std::to_string(degree) + " was given.");
-    detail::require_positive(gamma, "A polynomial kernel's gamma");
-    require(std::isfinite(coef0) && coef0 >= 0,
-            "A polynomial kernel's coef0 must be finite and at least 0 (it is not positive "
-            "definite otherwise), but " +
-                format_number(coef0) + " was given.");
+    detail::require_polynomial(degree, gamma, coef0);
   }
 
   void block(const View* a, const View* b, Rows values) const override {
@@ -117,7 +112,7 @@ class Polynomial final : public DotProduct {
     const double factor = root_gamma() * degree_;
     for (Index i = 0; i < slopes.rows(); ++i) {
       double* row = detail::row_of(slopes, i);
-      raise(row, slopes.cols(), degree_ - 1);
+      detail::polynomial_profile(degree_ - 1, coef0_, row, slopes.cols());
       for (Index j = 0; j < slopes.cols(); ++j) row[j] *= weights(i, j) * factor;
     }
     detail::add_sums_of_points(*a, slopes, gradient);
@@ -130,28 +125,9 @@ class Polynomial final : public DotProduct {
 
  private:
   void raise(const Rows& products) const {
-    detail::transform_values(
-        products, [this](double* values, Index count) { raise(values, count, degree_); });
-  }
-
-  // values <- (values + coef0)^exponent, a few at a time: each squaring is a loop without branches.
-  void raise(double* values, Index count, int exponent) const {
-    constexpr Index length = 64;
-    double bases[length];
-    for (Index start = 0; start < count; start += length) {
-      const Index size = std::min(length, count - start);
-      double* results = values + start;
-      for (Index j = 0; j < size; ++j) bases[j] = results[j] + coef0_;
-      std::fill_n(results, size, 1.0);
-      for (int left = exponent; left > 0; left /= 2) {
-        if (left % 2 == 1) {
-          for (Index j = 0; j < size; ++j) results[j] *= bases[j];
-        }
-        if (left > 1) {
-          for (Index j = 0; j < size; ++j) bases[j] *= bases[j];
-        }
-      }
-    }
+    detail::transform_values(products, [this](double* values, Index count) {
+      detail::polynomial_profile(degree_, coef0_, values, count);
+    });
   }
 
   int degree_;

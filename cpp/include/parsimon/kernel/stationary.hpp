@@ -9,6 +9,7 @@
 #include "parsimon/kernel/check.hpp"
 #include "parsimon/kernel/distance.hpp"
 #include "parsimon/kernel/kernel.hpp"
+#include "parsimon/kernel/profile.hpp"
 
 namespace parsimon {
 
@@ -27,10 +28,7 @@ class Bandwidth {
   }
 
   void check_features(Index features) const {
-    if (!per_feature_ || lengths_.size() == features) return;
-    throw Error("The kernel has " + std::to_string(lengths_.size()) +
-                " bandwidths, one for each feature, but the data have " + std::to_string(features) +
-                " features; give as many bandwidths as features.");
+    if (per_feature_) detail::require_as_many_bandwidths(lengths_.size(), features);
   }
 
   // The length of feature f. Dividing by it, rather than multiplying by its inverse, is right for
@@ -49,7 +47,7 @@ class Bandwidth {
 
  private:
   void check() const {
-    for (double length : lengths_) detail::require_positive(length, "A kernel's bandwidth");
+    for (const double length : lengths_) detail::require_bandwidth(length);
   }
 
   RowVector lengths_;
@@ -174,9 +172,7 @@ class Gaussian final : public Radial {
 class Matern final : public Radial {
  public:
   Matern(Bandwidth bandwidth, double nu) : Radial(std::move(bandwidth)), nu_(nu) {
-    require(
-        nu == 0.5 || nu == 1.5 || nu == 2.5,
-        "A Matern kernel's nu must be 0.5, 1.5 or 2.5, but " + format_number(nu) + " was given.");
+    detail::require_matern(nu);
   }
 
   std::string describe() const override {
@@ -184,37 +180,15 @@ class Matern final : public Radial {
   }
 
  private:
-  // Beyond this exp(-s) is 0, and a finite s keeps 0 times the polynomial from being NaN.
-  static constexpr double largest_s = 1e4;
-
   void profile(double* d, Index count) const override {
-    times_exponential(d, count, [this](double s) {
-      return nu_ == 0.5 ? 1.0 : nu_ == 1.5 ? 1.0 + s : 1.0 + s * (1.0 + s * (1.0 / 3.0));
-    });
+    detail::matern_profile(nu_, d, count, linalg::loops().exponential);
   }
 
   void slope(double* d, Index count) const override {
-    times_exponential(d, count, [this](double s) {
+    detail::times_exponential(nu_, d, count, linalg::loops().exponential, [this](double s) {
       if (nu_ == 0.5) return s > 0.0 ? -0.5 / s : 0.0;
       return nu_ == 1.5 ? -1.5 : (-5.0 / 6.0) * (1.0 + s);
     });
-  }
-
-  // d <- polynomial(s) exp(-s), a few at a time.
-  template <class Polynomial>
-  void times_exponential(double* d, Index count, const Polynomial& polynomial) const {
-    constexpr Index length = 64;
-    double roots[length];
-    for (Index start = 0; start < count; start += length) {
-      const Index size = std::min(length, count - start);
-      double* values = d + start;
-      for (Index j = 0; j < size; ++j) {
-        roots[j] = std::min(std::sqrt(2.0 * nu_ * values[j]), largest_s);
-        values[j] = roots[j];
-      }
-      linalg::loops().exponential(-1.0, values, size);
-      for (Index j = 0; j < size; ++j) values[j] *= polynomial(roots[j]);
-    }
   }
 
   double nu_;
@@ -226,7 +200,7 @@ class StudentT final : public Radial {
  public:
   explicit StudentT(Bandwidth bandwidth, double degrees = 1.0)
       : Radial(std::move(bandwidth)), degrees_(degrees) {
-    detail::require_positive(degrees, "The degrees of freedom of a Student-t kernel");
+    detail::require_student_t(degrees);
   }
 
   std::string describe() const override {
@@ -236,23 +210,13 @@ class StudentT final : public Radial {
 
  private:
   void profile(double* d, Index count) const override {
-    if (degrees_ == 1.0) {
-      for (Index j = 0; j < count; ++j) d[j] = 1.0 / (1.0 + d[j]);
-    } else {
-      power(d, count, 0.5 * (degrees_ + 1.0));
-    }
+    detail::student_t_profile(degrees_, d, count, linalg::loops().exponential);
   }
 
   void slope(double* d, Index count) const override {
     const double exponent = 0.5 * (degrees_ + 1.0);
-    power(d, count, exponent + 1.0);
+    detail::student_t_power(degrees_, exponent + 1.0, d, count, linalg::loops().exponential);
     for (Index j = 0; j < count; ++j) d[j] *= -exponent / degrees_;
-  }
-
-  // d <- (1 + d / n)^-exponent
-  void power(double* d, Index count, double exponent) const {
-    for (Index j = 0; j < count; ++j) d[j] = std::log1p(d[j] / degrees_);
-    linalg::loops().exponential(-exponent, d, count);
   }
 
   double degrees_;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "parsimon/error.hpp"
 #include "parsimon/text.hpp"
-#include "parsimon/types.hpp"
 
 namespace parsimon {
 

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <string>
 #include <system_error>
@@ -16,13 +14,9 @@
 #include <unistd.h>
 #endif
 
-namespace parsimon::detail {
+#include "parsimon/io/input_file.hpp"
 
-[[noreturn]] inline void throw_file_error(const std::string& what,
-                                          const std::filesystem::path& path, int code) {
-  throw std::filesystem::filesystem_error(what, path,
-                                          std::error_code(code, std::generic_category()));
-}
+namespace parsimon::detail {
 
 // Fails if the file exists, so that two writers never share a temporary file.
 inline std::FILE* create_new_file(const std::filesystem::path& path) {
@@ -111,36 +105,5 @@ inline void replace_file(const std::filesystem::path& path, const std::string& b
   temporary.take_place();
   flush_directory(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
 }
-
-// A regular file whose length is known before any of it is read.
-class InputFile {
- public:
-  explicit InputFile(const std::filesystem::path& path) : path_(path) {
-    const std::filesystem::file_status status = std::filesystem::status(path);
-    if (!std::filesystem::exists(status)) throw_file_error("Cannot open", path, ENOENT);
-    if (std::filesystem::is_directory(status)) throw_file_error("Cannot open", path, EISDIR);
-    if (!std::filesystem::is_regular_file(status)) throw_file_error("Cannot open", path, EINVAL);
-    length_ = std::filesystem::file_size(path);
-    errno = 0;
-    stream_.open(path, std::ios::binary);
-    if (!stream_) throw_file_error("Cannot open", path, errno != 0 ? errno : EACCES);
-  }
-
-  std::uintmax_t length() const { return length_; }
-
-  // Appends up to `count` bytes; fewer only where the file ends.
-  void read_onto(std::string& bytes, std::size_t count) {
-    const std::size_t start = bytes.size();
-    bytes.resize(start + count);
-    stream_.read(bytes.data() + start, static_cast<std::streamsize>(count));
-    if (stream_.bad()) throw_file_error("Cannot read", path_, EIO);
-    bytes.resize(start + static_cast<std::size_t>(stream_.gcount()));
-  }
-
- private:
-  std::filesystem::path path_;
-  std::uintmax_t length_ = 0;
-  std::ifstream stream_;
-};
 
 }  // namespace parsimon::detail
