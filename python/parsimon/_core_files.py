@@ -50,15 +50,17 @@ def _learned(entries: dict[str, Any], classifier: Any, regressor: Any, given: An
 
 def _polk(entries: dict[str, Any], kernel: Kernel) -> Estimator:
     given = given_by(entries, "parsimony") | {"kernel": kernel}
-    if entries.get("maintenance", "none") == "none":
+    rule = entries.get("maintenance", "none")
+    if rule != "none":
+        cap, rate = entries["maintenance.parameters"][:2].tolist()
+        given["max_points"] = int(cap)
+    # BSGD has a cap and no budget; POLK may have both.
+    if rule == "none" or (rule == "project" and given.get("budget") != 0):
         return _learned(entries, POLKClassifier, POLKRegressor, given)
-    cap, rate = entries["maintenance.parameters"][:2].tolist()
-    given |= {"max_points": int(cap), "maintenance_rate": rate}
+    given["maintenance_rate"] = rate
     for word in ("budget", "parsimony"):
         given.pop(word, None)
-    return _learned(
-        entries, BSGDClassifier, BSGDRegressor, given | {"maintenance": entries["maintenance"]}
-    )
+    return _learned(entries, BSGDClassifier, BSGDRegressor, given | {"maintenance": rule})
 
 
 def _colk(entries: dict[str, Any], kernel: Kernel) -> Estimator:
