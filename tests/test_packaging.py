@@ -11,7 +11,9 @@ import venv
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import parsimon
 
@@ -128,6 +130,16 @@ def test_python_loads_what_the_example_built_against_the_wheel_saved(empty_pytho
     run(program, "model.parsimon", "predictions.txt", cwd=tmp_path)
     run(empty_python, "-I", "-W", "error", "-c", LOAD_WHAT_CXX_SAVED, cwd=tmp_path)
 
+    table = np.loadtxt(tmp_path / "predictions.txt")
+    done = subprocess.run(
+        [tmp_path / "build" / f"predict{EXECUTABLE}", tmp_path / "model.parsimon"],
+        input="\n".join(f"{x!r} {y!r}" for x, y in table[:, :2].tolist()),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert_allclose(np.array(done.stdout.split(), dtype=float), table[:, 2], rtol=0, atol=1e-12)
+
 
 @pytest.mark.slow
 def test_cmake_install_gives_a_package_without_python(tmp_path):
@@ -175,6 +187,7 @@ def test_wheel_carries_eigen_and_its_licence(wheel):
     assert {
         "parsimon/py.typed",
         "parsimon/include/parsimon/types.hpp",
+        "parsimon/include/parsimon/predict.hpp",
         "parsimon/include/eigen3/Eigen/Core",
         "parsimon/include/eigen3/licenses/Eigen-MPL-2.0.txt",
         "parsimon/share/cmake/parsimon/parsimonConfig.cmake",

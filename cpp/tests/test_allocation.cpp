@@ -5,8 +5,10 @@
 #include <malloc.h>
 #endif
 #include <parsimon/algorithm/polk.hpp>
+#include <parsimon/io/archive.hpp>
 #include <parsimon/kernel/kernels.hpp>
 #include <parsimon/loss/losses.hpp>
+#include <parsimon/predict.hpp>
 #include <vector>
 
 #include "check.hpp"
@@ -181,4 +183,30 @@ TEST(memory_is_dictionary_and_factor_and_workspace) {
       if (COUNTS_ALLOCATIONS) CHECK(peak > 0.3 * formula && peak < formula);
     }
   }
+}
+
+TEST(a_prediction_allocates_nothing_and_a_model_little_more_than_its_file) {
+  // As many kernels as there may be, each of which would have a copy of the points in training.
+  std::string kernel = "sum(gaussian(1)";
+  for (int i = 2; i <= 1000; ++i) kernel += ",gaussian(" + std::to_string(i) + ")";
+  const Index size = 100, features = 30;
+  Archive archive;
+  archive.set("algorithm", "slkl");
+  archive.set("kernel", kernel + ")");
+  archive.set("features", features);
+  archive.set("outputs", 3);
+  archive.set("dictionary", Random(1).normal_points(size, features));
+  archive.set("weights", Random(2).normal_points(size, 3));
+  const std::string file = archive.to_bytes();
+
+  const long before = bytes;
+  most_bytes = before;
+  const Predictor model = Predictor::from_bytes(file);
+  CHECK(most_bytes - before < 16 * static_cast<long>(file.size()));
+
+  const RowMatrix sample = RowMatrix::Ones(1, features);
+  RowMatrix outputs(1, 3);
+  const long made = allocations;
+  model.predict(sample.data(), outputs.data());
+  CHECK(allocations == made && outputs.allFinite());
 }
