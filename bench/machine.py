@@ -104,34 +104,21 @@ def time_of(call: Callable[[], Any], calls: int = 1) -> float:
     return (time.perf_counter() - start) / calls
 
 
-@dataclass
-class VectorRates:
-    """Rates of BLAS's matrix-vector product and rank-1 update, in flops a second.
+def vector_rates(size: int, *, seconds: float = 0.3) -> dict[str, float]:
+    """Return the rates of BLAS's matrix-vector product and rank-1 update, in flops a second.
 
     The matrix, square and of the size given, stays in the cache, as it does in training. What a
     call costs from Python is measured at size 1 and taken off: it would flatter what is measured
-    against these rates. As other work can only slow a call down, the least times count.
+    against these rates.
     """
-
-    size: int
-    seconds: dict[tuple[str, int], float] = field(default_factory=dict)
-
-    def measure(self, *, seconds: float = 0.3) -> None:
-        with one_thread():
-            for size in (1, self.size):
-                for name, call in _vector_operations(size).items():
-                    least = self.seconds.get((name, size), float("inf"))
-                    self.seconds[name, size] = min(least, best_seconds(call, seconds))
-
-    @property
-    def by_operation(self) -> dict[str, float]:
-        net = {
-            name: self.seconds[name, self.size] - self.seconds[name, 1]
-            for name in _vector_operations(1)
-        }
-        rates = {name: 2.0 * self.size**2 / max(each, 1e-9) for name, each in net.items()}
-        by_rows, by_columns = rates.pop("rows_vector"), rates.pop("columns_vector")
-        return {**rates, "matrix_vector": max(by_rows, by_columns)}
+    with one_thread():
+        calls, large = (
+            {name: best_seconds(call, seconds) for name, call in _vector_operations(each).items()}
+            for each in (1, size)
+        )
+    rates = {name: 2.0 * size**2 / max(large[name] - calls[name], 1e-9) for name in calls}
+    by_rows, by_columns = rates.pop("rows_vector"), rates.pop("columns_vector")
+    return {**rates, "matrix_vector": max(by_rows, by_columns)}
 
 
 def _vector_operations(size: int) -> dict[str, Callable[[], Any]]:

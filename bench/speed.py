@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     task, model = intensity(options) if options.task in INTENSITIES else classifier(options)
-    gemm, vectors = machine.GemmRate(), machine.VectorRates(NODES)
+    gemm, vectors = machine.GemmRate(), dict[str, float]()
     trained: list[Figures] = []
     with machine.one_thread():
         for samples in (WARM_UP_SAMPLES, *[None] * options.repeat):
@@ -65,10 +65,10 @@ def run(options: argparse.Namespace) -> int:
             shapes = blocks(trained[-1], task, model)
             gemm.measure([*machine.GENERAL_SHAPES, *shapes])
             if options.task in INTENSITIES:
-                vectors.measure()
-    rates = {"products": gemm.best}
-    if options.task in INTENSITIES:
-        rates = {"products": gemm.by_shape[shapes[-1]], **vectors.by_operation}
+                now = machine.vector_rates(NODES)
+                vectors = {name: max(rate, vectors.get(name, 0.0)) for name, rate in now.items()}
+    products = gemm.by_shape[shapes[-1]] if vectors else gemm.best
+    rates = {"products": products, **vectors}
     runs = [{**each, **ratios(each, rates, gemm.best)} for each in trained[1:]]
     summary = {name: median(each[name] for each in runs) for name in runs[0] if name != "flops"}
     gflops = {**gemm.as_dict()["gflops_by_shape"], **{k: v / 1e9 for k, v in rates.items()}}

@@ -14,12 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture
 def quick(bench, monkeypatch):
     """Make rates quick to measure, if not precise."""
-    for kind in (bench("machine").GemmRate, bench("machine").VectorRates):
-        monkeypatch.setattr(
-            kind,
-            "measure",
-            lambda self, *given, original=kind.measure, **_: original(self, *given, seconds=0),
-        )
+    best_seconds = bench("machine").best_seconds
+    monkeypatch.setattr(bench("machine"), "best_seconds", lambda call, _: best_seconds(call, 0))
 
 
 # -- floors ----------------------------------------------------------------------------------------
@@ -65,16 +61,21 @@ def test_gemm_rate_keeps_the_best_of_each_shape(bench):
     assert rate.as_dict()["gflops_by_shape"].keys() == {"8x8x8", "16x4x2"}
 
 
-def test_least_times_count_and_calls_are_taken_off(bench):
-    rates = bench("machine").VectorRates(10)
-    seconds = {"rows_vector": 2e-6, "columns_vector": 3e-6, "rank_one": 5e-6}
-    rates.seconds = {(name, 10): value for name, value in seconds.items()}
-    rates.seconds |= {(name, 1): 1e-6 for name in seconds}
-    assert_allclose(rates.by_operation["matrix_vector"], 200 / 1e-6)
-    assert_allclose(rates.by_operation["rank_one"], 200 / 4e-6)
-    rates.seconds = dict.fromkeys(rates.seconds, 1e-15)
-    rates.measure(seconds=0)
-    assert set(rates.seconds.values()) == {1e-15}
+def test_what_a_call_costs_is_taken_off_the_rates_of_vectors(bench, monkeypatch):
+    """1 us for a call, and 1, 2 and 4 us for the operations at size 10."""
+    times = iter([1e-6, 1e-6, 1e-6, 2e-6, 3e-6, 5e-6])
+    monkeypatch.setattr(bench("machine"), "best_seconds", lambda *_: next(times))
+    rates = bench("machine").vector_rates(10)
+    assert_allclose(rates["matrix_vector"], 200 / 1e-6)
+    assert_allclose(rates["rank_one"], 200 / 4e-6)
+
+
+def test_the_quickest_burst_counts(bench, monkeypatch):
+    machine, times = bench("machine"), iter([9.0, 1.0, 3.0, 2.0, 4.0])
+    clock = iter(range(4))
+    monkeypatch.setattr(machine, "time_of", lambda *_: next(times))
+    monkeypatch.setattr(machine.time, "perf_counter", lambda: next(clock))
+    assert machine.best_seconds(None, 2.5) == 2.0
 
 
 # -- commands --------------------------------------------------------------------------------------

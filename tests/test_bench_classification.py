@@ -107,7 +107,7 @@ def test_textons_tell_textures_apart(bench, tmp_path, monkeypatch):
     assert_allclose(X.sum(axis=1), 1)
     one, other = X[y == 0].mean(axis=0), X[y == 1].mean(axis=0)
     assert np.abs(one - other).sum() > 1  # 2 would be no texton in common
-    monkeypatch.setattr(textons, "texton_maps", lambda *_: pytest.fail("found again"))
+    monkeypatch.setattr(textons, "filter_bank", lambda: pytest.fail("found again"))
     assert (textons.cached_maps(images, settings, tmp_path) == maps).all()
 
 
