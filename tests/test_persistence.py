@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from polk_common import GIVEN, curve, gaussian, state, task
 
 import parsimon
-from parsimon import POLKClassifier, POLKRegressor, SPPPOTClassifier, kernels
+from parsimon import POLKClassifier, POLKRegressor, SPPPOTClassifier, _core, kernels
 from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -207,3 +207,17 @@ def test_the_first_format_can_still_be_read():
     assert model.get_params()["batch_size"] == 16
     model.partial_fit(X, model.classes_[y])
     assert_allclose(model.decision_function(X)[::10], expected["continued"], rtol=1e-6, atol=1e-6)
+
+
+def test_a_core_file_with_a_budget_and_a_cap_is_polks(tmp_path):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = POLKClassifier(parsimony=0.01, max_points=7, epochs=1, random_state=0)
+    entries = model.fit(X, y)._model.to_entries()
+    path = tmp_path / "core.parsimon"
+    _core.write_archive(str(path), entries)
+    again = parsimon.load(path)
+    assert type(again) is POLKClassifier
+    assert (again.max_points, again.parsimony) == (7, 0.01)
+    assert again.model_order_ <= 7
+    assert_array_equal(again.decision_function(X), model.decision_function(X))
