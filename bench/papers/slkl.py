@@ -15,10 +15,10 @@ from bench import machine
 from bench.baselines import regression
 from bench.cli import left_out
 from bench.papers import hog, slkl_figures
-from bench.papers.slkl_data import DATA_SETS, QUICK_RUNS, RUNS, SETTINGS, Array, DataSet
+from bench.papers.slkl_data import DATA_SETS, QUICK_RUNS, RUNS, SETTINGS, DataSet
 from bench.report import Column, Table, brackets, mean_and_sd, span, times, two_digits
 from bench.runner import Experiment, Figures, Method, Result, Row, Run
-from bench.tasks import Task, train_and_test
+from bench.tasks import Array, Task, train_and_test
 from parsimon import kernels
 
 # Endings of the rows of SLKL.
