@@ -44,7 +44,7 @@ class _Ridge:
 class Choices:
     """What the core needs to know: as it was given, or else as the data say, once it is asked for.
 
-    They are all samples there are, or when streaming the first ones of many. With an intercept, a
+    The samples are all there are or, when streaming, the first ones of many. With an intercept, a
     constant is added to the named kernel of a classifier.
     """
 
