@@ -21,8 +21,8 @@ struct PolicyEvaluationSettings : OnlineSettings {
   PolicyEvaluationSettings() { average = true; }
 };
 
-// Transitions of a Markov chain under a fixed policy: one row per transition. `stay` is 1, or 0 where
-// the next state ends an episode.
+// Transitions of a Markov chain under a fixed policy: one row per transition. `stay` is 1, or 0
+// where the next state ends an episode.
 struct Transitions {
   ConstRows states;
   Eigen::Ref<const Vector> rewards;

@@ -36,8 +36,8 @@ void evaluate(const Dictionary& dictionary, const ConstRows& weights, const Poin
   }
 }
 
-// A function f(x) = sum_m w_m k(d_m, x) with one row of weights per point and one column per output.
-// Immutable.
+// A function f(x) = sum_m w_m k(d_m, x) with one row of weights per point and one column per
+// output. Immutable.
 class KernelExpansion {
  public:
   KernelExpansion(Dictionary dictionary, RowMatrix weights)
