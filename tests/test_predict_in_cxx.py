@@ -75,7 +75,7 @@ def fitted_models():
     yield parsimon.POLKClassifier(**GIVEN).fit(X, y)
     yield parsimon.POLKClassifier(**{**GIVEN, "average": False}).fit(X, y > 1)
     yield parsimon.POLKRegressor(**{**GIVEN, "learning_rate": 0.3}).fit(X, score)
-    yield parsimon.BSGDClassifier(**few, budget=10).fit(X, y)
+    yield parsimon.BSGDClassifier(**few, max_points=10).fit(X, y)
     yield parsimon.COLKRegressor("cvar", **few, learning_rate=0.1).fit(X, score[:, 0])
     yield parsimon.COLKClassifier(**few, learning_rate=0.1).fit(X, y > 1)
     yield parsimon.PolicyEvaluator(kernel=few["kernel"]).partial_fit(X, y, np.roll(X, 1, axis=0))

@@ -30,6 +30,8 @@ def imports(node, *, guarded=False):
         if top not in sys.stdlib_module_names and top != "parsimon":
             yield from ((found, guarded) for found in DISTRIBUTIONS.get(top, [top]))
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue  # of the type checker, which brings what it needs
         yield from imports(child, guarded=guarded or isinstance(node, GUARDS))
 
 
