@@ -19,6 +19,8 @@ import parsimon
 
 ROOT = Path(__file__).resolve().parents[1]
 EXECUTABLE = ".exe" if os.name == "nt" else ""
+# Where pip asks the package registry, it is not kept from the network (tests/offline).
+REGISTRY = {"PYTHONPATH": ""}
 
 USE_IT = """
 import pathlib, sys
@@ -92,7 +94,7 @@ def distributions(tmp_path_factory):
         "-Ccmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0",
     ]
     options = quick if "PARSIMON_WHEEL" in os.environ else []
-    run(sys.executable, "-m", "build", "--outdir", out, *options, ROOT, cwd=out)
+    run(sys.executable, "-m", "build", "--outdir", out, *options, ROOT, cwd=out, **REGISTRY)
     (sdist,) = out.glob("*.tar.gz")
     (wheel,) = out.glob("*.whl")
     return sdist, wheel
@@ -111,7 +113,7 @@ def empty_python(tmp_path_factory, wheel):
     folder = tmp_path_factory.mktemp("empty")
     venv.create(folder, with_pip=True)
     python = folder / ("Scripts" if os.name == "nt" else "bin") / f"python{EXECUTABLE}"
-    run(python, "-I", "-m", "pip", "install", "--quiet", wheel, cwd=folder)
+    run(python, "-m", "pip", "install", "--quiet", wheel, cwd=folder, **REGISTRY)
     return python
 
 

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <parsimon/parsimon.hpp>
+#include <parsimon/io/polk_file.hpp>
+#include <parsimon/kernel/stationary.hpp>
+#include <parsimon/loss/parse.hpp>
 #include <random>
 #include <string>
 

@@ -1,7 +1,7 @@
 """Refuses the network to every Python that the tests start: each imports this before anything else.
 
 Dask's and joblib's workers talk to each other on this machine, so loopback and Unix sockets stay.
-`python -I` does not look here: the tests of packaging use it where pip asks the package registry.
+The tests of packaging leave this folder out of PYTHONPATH where pip asks the package registry.
 """
 
 import functools
