@@ -51,11 +51,12 @@ def _learned(entries: dict[str, Any], classifier: Any, regressor: Any, given: An
 def _polk(entries: dict[str, Any], kernel: Kernel) -> Estimator:
     given = given_by(entries, "parsimony") | {"kernel": kernel}
     rule = entries.get("maintenance", "none")
-    if rule != "none":
-        cap, rate = entries["maintenance.parameters"][:2].tolist()
-        given["max_points"] = int(cap)
+    if rule == "none":
+        return _learned(entries, POLKClassifier, POLKRegressor, given)
+    cap, rate = entries["maintenance.parameters"][:2].tolist()
+    given["max_points"] = int(cap)
     # BSGD has a cap and no budget; POLK may have both.
-    if rule == "none" or (rule == "project" and given.get("budget") != 0):
+    if rule == "project" and given.get("budget") != 0:
         return _learned(entries, POLKClassifier, POLKRegressor, given)
     given["maintenance_rate"] = rate
     for word in ("budget", "parsimony"):

@@ -35,6 +35,22 @@ class Bandwidth {
   // the smallest as well.
   double operator()(Index f) const { return lengths_(per_feature_ ? f : 0); }
 
+  // out = (x - origin) / h, within what detail::largest_coordinate allows.
+  void divide(const double* x, const double* origin, double* out, Index features) const {
+    constexpr double most = detail::largest_coordinate;
+    const double* lengths = lengths_.data();
+    if (per_feature_) {
+      for (Index f = 0; f < features; ++f) out[f] = (x[f] - origin[f]) / lengths[f];
+    } else {
+      const double length = lengths[0];
+      for (Index f = 0; f < features; ++f) out[f] = (x[f] - origin[f]) / length;
+    }
+    for (Index f = 0; f < features; ++f) {
+      const double value = out[f] < most ? out[f] : most;
+      out[f] = value > -most ? value : -most;
+    }
+  }
+
   std::string describe() const {
     if (!per_feature_) return format_number(lengths_(0));
     std::string text = "[";
@@ -102,10 +118,7 @@ class Stationary : public Kernel {
       for (Index i = begin; i < end; ++i) {
         const double* from = points.data() + i * points.outerStride();
         double* to = views->point(i);
-        for (Index f = 0; f < points.cols(); ++f) {
-          constexpr double most = detail::largest_coordinate;
-          to[f] = std::clamp((from[f] - origin(f)) / bandwidth_(f), -most, most);
-        }
+        bandwidth_.divide(from, origin.data(), to, points.cols());
         views->squared_norms()[i] = linalg::loops().squared_norm(to, points.cols());
       }
     });
