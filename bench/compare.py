@@ -38,9 +38,6 @@ WARM_UP_SAMPLES = 100
 PEERS = (IntelSvm, RiverNeighbors, RiverFourier, VowpalSvm)
 
 
-# -- what is compared: data sets, and on each the same methods -------------------------------------
-
-
 @dataclass(frozen=True)
 class DataSet:
     """A task, and what its methods are told that is not in `tasks.py`."""
@@ -122,9 +119,6 @@ def count(passes: int) -> str:
     return "one pass" if passes == 1 else f"{passes} passes"
 
 
-# -- the command -----------------------------------------------------------------------------------
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     names = [each.task for each in DATA_SETS]
     add = parser.add_argument
@@ -197,9 +191,6 @@ def load(seed: int, **data: Any) -> Task:
     return Task(task.name, task.X[train], task.y[train], task.X_test[test], task.y_test[test])
 
 
-# -- measuring -------------------------------------------------------------------------------------
-
-
 def measure(run: Run) -> Figures:
     """Train, predict and save."""
     task, limit = run.task, run.method.settings.get("seconds", float("inf"))
@@ -252,8 +243,6 @@ def saved_bytes(model: Any) -> int:
                 pickle.dump(model, file)
         return path.stat().st_size
 
-
-# -- showing ---------------------------------------------------------------------------------------
 
 # Colours of the plot, by the first word of a method's name.
 FAMILIES = ("POLK", "BSGD", "SVC", "Nystroem", "RBFSampler", "river", "Vowpal")

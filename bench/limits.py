@@ -59,9 +59,6 @@ def seconds_of(work: Callable[[], Any], repeat: int, calls: int = 1) -> float:
         return median(once() for _ in range(repeat))
 
 
-# -- training on MNIST -----------------------------------------------------------------------------
-
-
 def train_ratios(repeat: int) -> Iterator[Promise]:
     """Time of an epoch over that of the products that POLK cannot do without."""
     task = mnist(None, 0)
@@ -111,9 +108,6 @@ def one_by_one(repeat: int) -> Iterator[Promise]:
     yield at_most(name, taken / (read / rate), 3.0, detail)
 
 
-# -- small models ----------------------------------------------------------------------------------
-
-
 def small_models(repeat: int) -> Iterator[Promise]:
     """Samples a second where a model has less than 100 points of two features."""
     block = 1000
@@ -137,9 +131,6 @@ def small_models(repeat: int) -> Iterator[Promise]:
     inner = seconds_of(lambda: core.run(X, targets, weights, 32), repeat, 500)
     name = "partial_fit of one sample, microseconds beside the core's own"
     yield at_most(name, 1e6 * (whole - inner), 20, f"{1e6 * whole:.1f} us in all")
-
-
-# -- prediction ------------------------------------------------------------------------------------
 
 
 def with_points(model_order: int, features: int, **settings: Any) -> POLKClassifier:
@@ -180,9 +171,6 @@ def prediction(repeat: int) -> Iterator[Promise]:
     detail = f"{len(svc.support_)} points, {1e3 * theirs:.0f} and {1e3 * taken:.1f} ms"
     name = "decision_function, time of scikit-learn's SVC over ours"
     yield at_least(name, theirs / taken, 5, detail)
-
-
-# -- threads and precision -------------------------------------------------------------------------
 
 
 def two_threads(repeat: int) -> Iterator[Promise]:
@@ -254,9 +242,6 @@ def single_precision(repeat: int) -> Iterator[Promise]:
         before, after = 100 * wide[0]["test_error"], 100 * narrow[0]["test_error"]
         detail = f"{before:.2f} and {after:.2f} %"
         yield at_most(f"{name}error, points", abs(after - before), 0.1, detail)
-
-
-# -- the rest --------------------------------------------------------------------------------------
 
 
 def learned_kernels(repeat: int) -> Iterator[Promise]:

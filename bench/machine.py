@@ -59,10 +59,6 @@ class GemmRate:
     def best(self) -> float:
         return max(self.by_shape.values())
 
-    @property
-    def best_shape(self) -> Shape:
-        return max(self.by_shape, key=lambda shape: self.by_shape[shape])
-
     def measure(self, shapes: Iterable[Shape], *, seconds: float = 0.3) -> None:
         """Time each shape in short bursts for so many seconds."""
         with one_thread():
@@ -72,7 +68,7 @@ class GemmRate:
     def as_dict(self) -> dict[str, Any]:
         return {
             "gflops": self.best / 1e9,
-            "best_shape": list(self.best_shape),
+            "best_shape": list(max(self.by_shape, key=self.by_shape.__getitem__)),
             "gflops_by_shape": {
                 "x".join(map(str, shape)): rate / 1e9 for shape, rate in self.by_shape.items()
             },

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from bench.runner import Row
 
 
-# -- numbers ---------------------------------------------------------------------------------------
-
-
 def significant(value: float, digits: int = 3) -> str:
     """Write a number with so many significant digits, and all of those before the point."""
     if value == 0 or not np.isfinite(value):
@@ -61,9 +58,6 @@ def brackets(printed: Any) -> str:
     if isinstance(printed, float):
         printed = "diverges" if np.isnan(printed) else f"{printed:g}"
     return f" [{printed:,}]" if isinstance(printed, int) else f" [{printed}]"
-
-
-# -- tables ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -137,9 +131,6 @@ class Table:
         path.with_suffix(".md").write_text(f"{self.markdown}\n", encoding="utf-8")
 
 
-# -- verdicts --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Promise:
     """A measured figure and its promise: at most, or at least if `larger` is better."""
@@ -180,9 +171,6 @@ def conclude(
     rows = {name: as_dicts(rows) for name, rows in found.items()}
     write_json(options, rows=rows, promises=judged)
     return code
-
-
-# -- JSON ------------------------------------------------------------------------------------------
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

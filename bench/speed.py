@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
@@ -128,7 +127,7 @@ def train(model: Any, task: Task, samples: int | None = None) -> Figures:
         "samples": int(model.t_),
         "model_order": int(model.model_order_),
         **quality,
-        "flops": asdict(FLOPS[type(model).__name__](model, task.features)),
+        "flops": FLOPS[type(model).__name__](model, task.features),
     }
 
 
@@ -138,20 +137,9 @@ def blocks(trained: Figures, task: Task, model: Any) -> list[machine.Shape]:
     return [(order, task.features, size), (order, order, size)] if order else []
 
 
-# -- floors ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Flops:
-    """What no implementation can do without, by the operation that does it best."""
-
-    products: float = 0.0  # of matrices
-    matrix_vector: float = 0.0
-    rank_one: float = 0.0
-
-    @property
-    def total(self) -> float:
-        return self.products + self.matrix_vector + self.rank_one
+# What no implementation can do without, by the operation that does it best: products of matrices,
+# matrix_vector, rank_one.
+Flops = dict[str, float]
 
 
 def polk_flops(trace: Mapping[str, Any], features: int) -> Flops:
@@ -161,7 +149,8 @@ def polk_flops(trace: Mapping[str, Any], features: int) -> Flops:
     the function.
     """
     before, sizes = before_each_batch(trace, 0)
-    return Flops(float(np.sum(2 * before * features * sizes + 2 * before**2 * trace["active"])))
+    flops = 2 * before * features * sizes + 2 * before**2 * trace["active"]
+    return {"products": float(np.sum(flops))}
 
 
 def spppot_flops(trace: Mapping[str, Any], features: int, nodes: int) -> Flops:
@@ -171,10 +160,10 @@ def spppot_flops(trace: Mapping[str, Any], features: int, nodes: int) -> Flops:
     nodes U.
     """
     before, sizes = before_each_batch(trace, nodes)
-    return Flops(
-        products=float(np.sum(2 * before * (features + before) * sizes)),
-        matrix_vector=float(np.sum(2 * nodes * before)),
-    )
+    return {
+        "products": float(np.sum(2 * before * (features + before) * sizes)),
+        "matrix_vector": float(np.sum(2 * nodes * before)),
+    }
 
 
 def before_each_batch(trace: Mapping[str, Any], first: int) -> tuple[Any, Any]:
@@ -191,7 +180,7 @@ def before_each_batch(trace: Mapping[str, Any], first: int) -> tuple[Any, Any]:
 def newton_flops(samples: int, nodes: int) -> Flops:
     """Count Algorithm 3's: for a sample, two matrix-vector products and one rank-1 update."""
     square = 2.0 * nodes**2
-    return Flops(matrix_vector=2 * square * samples, rank_one=square * samples)
+    return {"matrix_vector": 2 * square * samples, "rank_one": square * samples}
 
 
 def ratios(trained: Figures, rates: Mapping[str, float], gemm: float) -> Figures:
@@ -200,7 +189,7 @@ def ratios(trained: Figures, rates: Mapping[str, float], gemm: float) -> Figures
     Beside it, the same with all flops at the rate of the best matrix product.
     """
     flops = trained["flops"]
-    floor = sum(count / rates[name] for name, count in flops.items() if count)
+    floor = sum(count / rates[name] for name, count in flops.items())
     return {
         "samples_per_second": trained["samples"] / trained["seconds"],
         "floor_seconds": floor,

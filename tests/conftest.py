@@ -4,10 +4,13 @@ import json
 import os
 import runpy
 import signal
-from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from bench.cli import main
+from parsimon import datasets
 
 ROOT = Path(__file__).resolve().parents[1]
 OFFLINE = ROOT / "tests" / "offline"
@@ -38,22 +41,35 @@ def real_data(request, monkeypatch):
 
 
 @pytest.fixture
-def bench(monkeypatch):
-    """Import a module of the benchmarks, which are no part of the installed package."""
-    pytest.importorskip("threadpoolctl")
-    monkeypatch.syspath_prepend(ROOT)
-    return lambda name: import_module(f"bench.{name}")
+def no_data(monkeypatch):
+    """Have no data sets but those that are drawn."""
+
+    def absent(**_):
+        raise FileNotFoundError("The data are not here.")
+
+    for name in vars(datasets):
+        if name.startswith("load_"):
+            monkeypatch.setattr(datasets, name, absent)
 
 
 @pytest.fixture
-def run_bench(bench, tmp_path):
-    """Run a command of the benchmarks; its exit code, and what it wrote as JSON."""
+def little_risk(monkeypatch):
+    """Make LIDAR a step of 40 samples, and little of all else of the experiments with risk."""
+    X = np.linspace(390, 720, 40)[:, None]
+    monkeypatch.setattr(datasets, "load_lidar", lambda **_: (X, -0.7 * (X[:, 0] > 555)))
+    for name, value in (("QUICK_SAMPLES", 200), ("TEST_SAMPLES", 500), ("LIDAR_EPOCHS", 2)):
+        monkeypatch.setattr(f"bench.papers.risk.{name}", value)
+
+
+@pytest.fixture
+def run_bench(tmp_path, capsys):
+    """Run a command of the benchmarks; its exit code, what it printed and what it wrote as JSON."""
 
     def run(*arguments):
         path = tmp_path / "found.json"
-        code = bench("cli").main([*arguments, "--json", str(path)])
+        code = main([*arguments, "--json", str(path)])
         text = path.read_text()
         assert "NaN" not in text
-        return code, json.loads(text)
+        return code, capsys.readouterr().out, json.loads(text)
 
     return run

@@ -8,11 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench import cli, runner, tasks
+from bench.papers import colk, hog, polk, slkl, slkl_figures, spppot
+from parsimon import datasets
+
 README = (Path(__file__).parents[1] / "bench/README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(name="data")
-def _data(bench, monkeypatch, tmp_path):
+def _data(monkeypatch, tmp_path):
     """Stand-ins for all data sets: a few digits, textures, shots, crimes, distances, tables."""
     random = np.random.default_rng(0)
     images = random.integers(0, 255, size=(13, 60, 60), dtype=np.uint8)
@@ -37,76 +41,58 @@ def _data(bench, monkeypatch, tmp_path):
         X = random.normal(size=(samples, 10))
         return lambda **_: (X, 20 + X.sum(axis=1))
 
-    line = np.linspace(390, 720, 40)[:, None]
     stand_ins = {
         **dict.fromkeys(("mnist", "usps"), digits),
         "boston": table(400),
         "abalone": table(3050),
         "curry_shots": points(1),
         "chicago_crimes": points(2),
-        "lidar": lambda **_: (line, -0.7 * (line[:, 0] > 555)),
     }
-    datasets = bench("tasks").datasets
     for name, load in stand_ins.items():
         monkeypatch.setattr(datasets, f"load_{name}", load)
     # These digits are no 28 x 28 pixels.
-    monkeypatch.setattr(bench("papers.hog"), "features", np.asarray)
-    return datasets
-
-
-@pytest.fixture(name="absent")
-def _absent(data, monkeypatch, tmp_path):
-    def missing(**_):
-        raise FileNotFoundError("It is not here.")
-
-    for name in vars(data):
-        if name.startswith("load_"):
-            monkeypatch.setattr(data, name, missing)
-    monkeypatch.setenv("PARSIMON_DATA", str(tmp_path))
+    monkeypatch.setattr(hog, "features", np.asarray)
 
 
 @pytest.fixture(name="tiny")
-def _tiny(bench, monkeypatch):
+def _tiny(little_risk, monkeypatch):
     """Make --quick quicker still."""
 
     def shrink(experiment, **quick):
         return replace(experiment, quick={**experiment.quick, **quick})
 
     few = {"samples": 130, "test_samples": 60}
-    polk, spppot, slkl = (bench(f"papers.{name}") for name in ("polk", "spppot", "slkl"))
+    textures = {"pixels": 3000, "crop": None}
     tables = [
-        (shrink(each, **few, **({"pixels": 3000, "crop": None} if "crop" in each.quick else {})), n)
-        for each, n in polk.TABLES
+        (shrink(each, **few, **(textures if "crop" in each.quick else {})), numbers)
+        for each, numbers in polk.TABLES
     ]
     monkeypatch.setattr(polk, "TABLES", tables)
     monkeypatch.setattr(spppot, "MNIST", shrink(spppot.MNIST, **few))
     densities = {name: shrink(each, samples=100) for name, each in spppot.DENSITIES.items()}
     monkeypatch.setattr(spppot, "DENSITIES", densities)
     monkeypatch.setattr(slkl, "MNIST", shrink(slkl.MNIST, samples=130, columns=40))
-    figures = bench("papers.slkl_figures")
-    monkeypatch.setattr(figures, "EPOCHS", shrink(figures.EPOCHS, epochs=3))
-    monkeypatch.setitem(bench("runner").QUICK, "iterations", 3)
-    risk = bench("papers.risk")
-    for name, value in (("QUICK_SAMPLES", 200), ("TEST_SAMPLES", 500), ("LIDAR_EPOCHS", 2)):
-        monkeypatch.setattr(risk, name, value)
+    monkeypatch.setattr(slkl_figures, "EPOCHS", shrink(slkl_figures.EPOCHS, epochs=3))
+    monkeypatch.setitem(runner.QUICK, "iterations", 3)
 
 
 @pytest.fixture(name="run")
-def _run(bench, tmp_path):
+def _run(tmp_path):
     """Run a paper, quickly, into a folder; its exit code."""
     out = ["--out", str(tmp_path / "out")]
-    return lambda name, *more: bench("cli").main(["paper", name, "--quick", *out, *more])
+    return lambda name, *more: cli.main(["paper", name, "--quick", *out, *more])
 
 
 @pytest.fixture(name="run_twice")
-def _run_twice(bench, run, monkeypatch, capsys):
+def _run_twice(run, monkeypatch, capsys):
     """Run a paper again and see that nothing is computed; what it printed."""
 
     def run_twice(name, *more):
         assert run(name, *more) == 0
         first = capsys.readouterr().out
-        again = bench("runner").Store
-        monkeypatch.setattr(again, "keep", lambda _, run, __: pytest.fail(f"{run} was run again"))
+        monkeypatch.setattr(
+            runner.Store, "keep", lambda _, run, __: pytest.fail(f"{run} was run again")
+        )
         assert run(name, *more) == 0
         assert capsys.readouterr().out == first
         return first
@@ -125,16 +111,13 @@ def assert_drawn(folder, paper, *figures):
     assert drawn == [f"{paper}-figure{figure}.png" for figure in figures]
 
 
-# -- the commands ----------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("data", "tiny")
-def test_polk_fills_every_row(bench, run_twice, tmp_path):
+def test_polk_fills_every_row(run_twice, tmp_path):
     assert "[0.0919]" in run_twice("polk")
     names = ("table-2-multidist", "table-3-mnist", "table-3-brodatz")
     names += ("checks-multidist", "checks-mnist", "checks-brodatz")
-    for (experiment, _), name in zip(bench("papers.polk").TABLES, names, strict=True):
+    for (experiment, _), name in zip(polk.TABLES, names, strict=True):
         rows = read(tmp_path / "out" / f"polk-{name}.csv")
         assert [row["method"] for row in rows] == [method.name for method in experiment.methods]
         for row, method in zip(rows, experiment.methods, strict=True):
@@ -149,10 +132,9 @@ def test_polk_fills_every_row(bench, run_twice, tmp_path):
 
 
 @pytest.mark.usefixtures("data", "tiny")
-def test_colk_fills_every_row(bench, run_twice, tmp_path):
+def test_colk_fills_every_row(run_twice, tmp_path):
     assert "[diverges]" in run_twice("colk", "--runs", "2")
     rows = read(tmp_path / "out/colk-figure2.csv")
-    colk = bench("papers.colk")
     methods = (*colk.METHODS, *colk.COMPARATORS)
     assert [row["method"] for row in rows] == 3 * [method.name for method in methods]
     for row in rows:
@@ -165,9 +147,8 @@ def test_colk_fills_every_row(bench, run_twice, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("data", "tiny")
-def test_spppot_fills_every_row(bench, run_twice, tmp_path):
+def test_spppot_fills_every_row(run_twice, tmp_path):
     assert "[5 min]" in run_twice("spppot")
-    spppot = bench("papers.spppot")
     for name, methods in spppot.TABLE_ONE.items():
         rows = read(tmp_path / f"out/spppot-table1-{name}.csv")
         assert [row["method"] for row in rows] == [method.name for method in methods]
@@ -180,9 +161,9 @@ def test_spppot_fills_every_row(bench, run_twice, tmp_path):
 
 
 @pytest.mark.usefixtures("data", "tiny")
-def test_slkl_fills_every_row(bench, run_twice, tmp_path):
+def test_slkl_fills_every_row(run_twice, tmp_path):
     assert "[around 2]" in run_twice("slkl")
-    for name, data_set in bench("papers.slkl").DATA_SETS.items():
+    for name, data_set in slkl.DATA_SETS.items():
         rows, printed = read(tmp_path / f"out/slkl-{name}.csv"), data_set.printed
         assert {row["method"] for row in rows} >= {*printed, "SLKL, y centred", "m0, y centred"}
         for method, cell in (row.values() for row in rows):
@@ -195,7 +176,7 @@ def test_slkl_fills_every_row(bench, run_twice, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("absent", "tiny")
+@pytest.mark.usefixtures("tiny", "no_data")
 @pytest.mark.parametrize(
     ("paper", "missing"),
     [
@@ -212,9 +193,9 @@ def test_data_that_are_not_here_are_left_out_with_a_sentence(run, paper, missing
         assert f"Left out: The task {name} cannot be run." in out
 
 
-def test_the_example_of_the_readme_puts_a_method_beside_others(bench, tmp_path, monkeypatch):
+def test_the_example_of_the_readme_puts_a_method_beside_others(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for table in (bench("tasks").TASKS, bench("tasks").SETTINGS):
+    for table in (tasks.TASKS, tasks.SETTINGS):
         monkeypatch.setitem(table, "digits", None)  # taken out again after the test
     (block,) = re.findall(r"^```python\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
     exec(compile(block, "bench/README.md", "exec"), {"__name__": "example"})

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from spppot_reference import algorithm1, euclidean, gaussian, midpoints
 
+from bench.baselines import intensity
 from parsimon import DivergenceError
 
 BANDWIDTH, SIZE = 0.06, 8  # narrow, so that the Gram matrices of the transcriptions are regular
@@ -12,8 +13,8 @@ PROBES = midpoints(50)
 
 
 @pytest.fixture(name="baselines")
-def _baselines(bench):
-    return bench("baselines.intensity")
+def _baselines():
+    return intensity
 
 
 @pytest.fixture(name="X")

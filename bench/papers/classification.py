@@ -117,9 +117,6 @@ def draw_paths(path: Path, experiment: Experiment, loss: str, rows: Sequence[Row
     figures.draw_panels(path, panels)
 
 
-# -- training and measuring ------------------------------------------------------------------------
-
-
 def train(run: Run) -> Figures:
     """Train and measure. The seed decides the order of the samples and whatever a method draws."""
     task = run.task

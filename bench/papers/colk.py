@@ -67,9 +67,6 @@ def draw_bars(found: Mapping[str, Sequence[Row]], panels: Sequence[Any]) -> None
     panels[0].invert_yaxis()
 
 
-# -- Figure 1: along the stream, and what is learned -----------------------------------------------
-
-
 def paths(options: argparse.Namespace) -> dict[tuple[str, str], list[Result]]:
     """Return the paths of COLK and POLK on two training sets, by method and outliers."""
     watched = [method for method in METHODS if method.name in WATCHED]

@@ -42,8 +42,6 @@ COLUMNS = (
 )
 
 
-# -- the methods -----------------------------------------------------------------------------------
-
 # Model orders and times are what Table I has beside parameters.
 BATCH = Method("batch L-BFGS", BatchIntensity)
 # With the steps that parsimon chooses.
@@ -91,9 +89,6 @@ def algorithm4(eta: float, newton_eta: float, epochs: int, points: int, **given:
     return row(
         f"Algorithm 4, eta {eta:g}, {newton_eta:g}", ESTIMATORS[2], points, "20 min", **settings
     )
-
-
-# -- the data sets ---------------------------------------------------------------------------------
 
 
 def toy(seed: int, samples: int | None) -> Task:
@@ -177,9 +172,6 @@ TABLE_ONE = {
         algorithm4(0.4, 5.0, 4, 441, budget=3e-4),
     ),
 }
-
-
-# -- the command -----------------------------------------------------------------------------------
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

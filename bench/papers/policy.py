@@ -118,9 +118,6 @@ def rmse(values: Array, truth: Array) -> float:
     return float(np.sqrt(np.square(values - truth).mean()))
 
 
-# -- a chain on a line -----------------------------------------------------------------------------
-
-
 def way(name: str, estimator: Any, reached: Sequence[str | None], **settings: Any) -> Method:
     """Return a method; prototypes reached errors of the last iterate and of the average."""
     printed = dict(zip(("rmse_last", "rmse"), reached, strict=True))

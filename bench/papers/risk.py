@@ -118,9 +118,6 @@ def run(options: argparse.Namespace) -> int:
     return report.conclude(options, found, promises)
 
 
-# -- the paper's function --------------------------------------------------------------------------
-
-
 def experiment(kind: str, methods: Sequence[Method], samples: int) -> Experiment:
     return Experiment(
         f"regression, outliers {kind}",
@@ -205,8 +202,6 @@ def judge(found: Mapping[str, Sequence[Row]]) -> Iterator[Promise]:
         points = row.mean("model_order") / polk.mean("model_order")
         yield at_most(f"{name}, points over POLK's", points, 1.2)
 
-
-# -- LIDAR -----------------------------------------------------------------------------------------
 
 LIDAR_EPOCHS = 100
 LIDAR_FRACTION = 0.1

@@ -36,9 +36,6 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-# -- Tables 2 and 3 --------------------------------------------------------------------------------
-
-
 def experiment(data_set: DataSet) -> Experiment:
     return Experiment(
         data_set.name,
@@ -106,8 +103,6 @@ def table(data_set: DataSet, results: Sequence[Result]) -> Table:
         [[name, *(cell(name, k) for k in range(len(counts)))] for name in methods],
     )
 
-
-# -- MNIST -----------------------------------------------------------------------------------------
 
 MNIST_VARIANCE = 4.0
 

@@ -110,8 +110,6 @@ def train(run: Run) -> Figures:
     return {**found, "train_nll": train_nll, "density": np.round(density, 5).tolist()}
 
 
-# -- figures ---------------------------------------------------------------------------------------
-
 Curves = dict[str, tuple[list[float], list[float]]]
 
 
