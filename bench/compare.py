@@ -26,7 +26,7 @@ from bench.baselines.peers import IntelSvm, RiverFourier, RiverNeighbors, Vowpal
 from bench.baselines.scikit import FourierSGD, Libsvm, NystroemSGD
 from bench.cli import left_out, positive_int
 from bench.report import Column, Table, one, two_digits
-from bench.runner import QUICK, Experiment, Figures, Like, Method, Row, Run
+from bench.runner import QUICK, Experiment, Figures, Like, Method, Result, Row, Run
 from bench.tasks import Task
 
 LIMIT, QUICK_LIMIT = 600, 3
@@ -153,8 +153,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"  {path}")
     figures.write(path.with_suffix(".png"), partial(draw, found), len(found), (5.0, 5.6))
     peers = {kind.package: machine.installed(kind.package) for kind in PEERS}
-    data_sets = {title: report.as_dicts(rows) for title, rows in found.items()}
-    report.write_json(options, peers=peers, data_sets=data_sets)
+    report.write_json(options, peers=peers, data_sets=report.as_dicts(found))
     return 0
 
 
@@ -256,6 +255,7 @@ COLUMNS = (
     Column("error %", "error", one(".2f")),
     Column("points", "model_order", one(",")),
     Column("bytes saved", "bytes", one(",")),
+    Column("remarks", "remarks", one("")),
 )
 
 
@@ -263,35 +263,32 @@ def page(of: DataSet, rows: Sequence[Row]) -> str:
     """Write what was found on a data set as Markdown."""
     first = rows[0].results[0]
     trained = [
-        row.plus("times", lambda _, result: result["seconds"] / first["seconds"])
+        row.plus("times", lambda _, found: found["seconds"] / first["seconds"]).plus(
+            "remarks", partial(remarks, row.method)
+        )
         for row in rows
         if row.sound
     ]
-    table = Table.of_rows(of.title, trained, COLUMNS)
-    lines = [
-        [str(number), *line, remarks(row)]
-        for number, (line, row) in enumerate(zip(table.lines, trained, strict=True), start=1)
-    ]
+    table = Table.of_rows(of.title, trained, COLUMNS).after("#", range(1, len(trained) + 1))
     notes = [
         f"Left out, because it is not installed: {row.method.name}: {row.absent}"
         for row in rows
         if row.absent
     ]
     if kept := sum(row.results[0].kept for row in trained):
-        notes.append(f"{kept} of {len(lines)} rows are kept from an earlier run.")
+        notes.append(f"{kept} of {len(trained)} rows are kept from an earlier run.")
     if busy := sum(machine.was_busy(row.results[0]) for row in trained):
-        notes.append(f"The machine was busy with other work during {busy} of {len(lines)} rows.")
+        notes.append(f"The machine was busy with other work during {busy} of {len(trained)} rows.")
     about = (
         f"{first['samples']:,} samples of {first['features']} features in {first['classes']} "
         f"classes, {first['test_samples']:,} to test; {tasks.SETTINGS[of.task]['kernel']!r}."
     )
-    table = replace(table, header=("#", *table.header, "remarks"), lines=lines)
     parts = [f"### {of.title}", about, table.markdown, "\n".join([*notes, *table.notes])]
     return "\n\n".join(part for part in parts if part)
 
 
-def remarks(row: Row) -> str:
-    (found,), words = row.results, [row.method.remark]
+def remarks(method: Method, seed: int, found: Result) -> str:
+    words = [method.remark]
     if found["samples_seen"] < found["samples"]:
         words.append(f"stopped after {found['samples_seen']:,} of {found['samples']:,} samples")
     if found["predictions"] < found["test_samples"]:

@@ -6,7 +6,7 @@ import argparse
 import csv
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,6 +107,11 @@ class Table:
         notes = {note for row in rows for result in row.results for note in result.warnings}
         return cls(title, header, [cells(row, columns) for row in rows], sorted(notes))
 
+    def after(self, title: str, texts: Iterable[Any]) -> Table:
+        """Return the table with one more column, before the others."""
+        lines = [[str(text), *line] for text, line in zip(texts, self.lines, strict=True)]
+        return replace(self, header=(title, *self.header), lines=lines)
+
     def show(self) -> None:
         """Print right-aligned columns."""
         print(f"\n{self.title}")
@@ -168,8 +173,7 @@ def conclude(
 ) -> int:
     """Judge what was found, unless it is of few samples only, and write all as JSON."""
     code, judged = verdict([] if options.samples else promises)
-    rows = {name: as_dicts(rows) for name, rows in found.items()}
-    write_json(options, rows=rows, promises=judged)
+    write_json(options, rows=as_dicts(found), promises=judged)
     return code
 
 
@@ -180,17 +184,15 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def write_json(options: argparse.Namespace, **content: Any) -> None:
     """Write all to the file that was asked for, if one was: options, content, the machine."""
     if options.json:
-        given = {
-            name: value for name, value in vars(options).items() if name not in ("run", "json")
-        }
-        content = {**given, **content, **machine.environment()}
+        content = {**vars(options), **content, **machine.environment()}
+        del content["run"], content["json"]
         text = json.dumps(content, indent=2, default=plain)
         options.json.write_text(f"{text}\n", encoding="utf-8")
         print(f"Written to {options.json}.")
 
 
-def as_dicts(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return [row.as_dict() for row in rows]
+def as_dicts(found: Mapping[str, Sequence[Row]]) -> dict[str, list[dict[str, Any]]]:
+    return {name: [row.as_dict() for row in rows] for name, rows in found.items()}
 
 
 def plain(value: Any) -> Any:

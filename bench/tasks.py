@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,11 @@ SETTINGS = {
 
 def offered(name: str) -> dict[str, Any]:
     """Return the settings that every classifier on a task is offered, as the paper runs POLK."""
-    kernel, learning_rate = SETTINGS[name]["kernel"], SETTINGS[name]["learning_rate"]
+    kernel = SETTINGS[name]["kernel"]
     return {
         "kernel": kernel,
         "bandwidth": kernel.bandwidth,
-        "learning_rate": learning_rate,
+        "learning_rate": SETTINGS[name]["learning_rate"],
         "regularization": REGULARIZATION,
         "batch_size": BATCH_SIZE,
         "average": False,
@@ -73,18 +74,11 @@ class Task:
         self, loss: str = "hinge", *, parsimony: float | None = None, batch_size: int = BATCH_SIZE
     ) -> POLKClassifier:
         """Return POLK as the paper runs it: one epoch in the order given, the last iterate."""
-        of_task = SETTINGS[self.name]
-        return POLKClassifier(
-            loss,
-            kernel=of_task["kernel"],
-            learning_rate=of_task["learning_rate"],
-            parsimony=of_task["parsimony"][loss] if parsimony is None else parsimony,
-            regularization=REGULARIZATION,
-            batch_size=batch_size,
-            epochs=1,
-            shuffle=False,
-            average=False,
-        )
+        if parsimony is None:
+            parsimony = SETTINGS[self.name]["parsimony"][loss]
+        settings = {**offered(self.name), "parsimony": parsimony, "batch_size": batch_size}
+        del settings["bandwidth"]  # which the kernel knows
+        return POLKClassifier(loss, epochs=1, shuffle=False, **settings)
 
 
 def load_data(name: str, title: str | None = None, **options: Any) -> Any:
@@ -100,18 +94,13 @@ def train_and_test(name: str, title: str | None = None, **options: Any) -> tuple
     return tuple(load_data(name, title, subset=part, **options) for part in ("train", "test"))
 
 
-def digits(name: str, samples: int | None) -> Task:
-    """Digits in the order of the file."""
+def digits(name: str, samples: int | None, seed: int = 0) -> Task:
+    """Digits in the order of the file, whatever the seed."""
     (X, y), (X_test, y_test) = train_and_test(name, return_X_y=True)
     return Task(name, X[:samples], y[:samples], X_test, y_test)
 
 
-def mnist(samples: int | None, seed: int = 0) -> Task:
-    return digits("mnist", samples)
-
-
-def usps(samples: int | None, seed: int = 0) -> Task:
-    return digits("usps", samples)
+mnist, usps = partial(digits, "mnist"), partial(digits, "usps")
 
 
 def split(name: str, X: Array, y: Array, count: int) -> Task:

@@ -91,10 +91,8 @@ def table(title: str, rows: Sequence[Row]) -> Table:
         rows = [row if row is libsvm else row.above(libsvm, "error") for row in rows]
     runs = times(max(len(row.results) for row in rows))
     about = "means, standard deviations in (parentheses), the paper's figures in [brackets]"
-    found = Table.of_rows(f"{title}: {runs}; {about}", rows, COLUMNS)
     losses = [LOSS_TITLES[row.method.loss or "hinge"] for row in rows]
-    lines = [[loss, *line] for loss, line in zip(losses, found.lines, strict=True)]
-    return replace(found, header=("task", *found.header), lines=lines)
+    return Table.of_rows(f"{title}: {runs}; {about}", rows, COLUMNS).after("task", losses)
 
 
 def draw_paths(path: Path, experiment: Experiment, loss: str, rows: Sequence[Row]) -> None:

@@ -30,31 +30,22 @@ from parsimon.schedules import AdaptiveBudget, PowerLaw
 POLK, BSGD = "POLKClassifier", "BSGDClassifier"
 
 
+# The average of the iterates: how much of a method's error is the last one's.
+AVERAGED: Any = {"note": ", averaged", "average": True}
+
+
 def polk(loss: str, K: float, *printed: Any, note: str = "", **more: Any) -> Method:
     return method(f"POLK, K = {K:g}{note}", POLK, loss, *printed, parsimony=K, **more)
-
-
-def averaged(loss: str, K: float, **more: Any) -> Method:
-    """Return POLK with the average of the iterates: how much of its error is the last one's."""
-    return polk(loss, K, note=", averaged", average=True, **more)
 
 
 def bsgd(
     points: int, *printed: Any, maintenance: str = "merge", note: str = "", **more: Any
 ) -> Method:
-    """Return BSGD with the paper's best step for it, a sample at a time."""
+    """Return BSGD with the paper's best step for it, one sample at a time."""
     name = f"BSGD, {maintenance}, {points:,} points{note}"
-    given = {
-        "max_points": points,
-        "maintenance": maintenance,
-        "learning_rate": 1.0,
-        "batch_size": 1,
-    }
-    return method(name, BSGD, "hinge", *printed, **{**given, **more})
-
-
-def averaged_bsgd(points: int, **more: Any) -> Method:
-    return bsgd(points, note=", averaged", average=True, **more)
+    steps = {"learning_rate": 1.0, "batch_size": 1}
+    settings = {"max_points": points, "maintenance": maintenance, **steps, **more}
+    return method(name, BSGD, "hinge", *printed, **settings)
 
 
 def nystroem(points: int) -> Method:
@@ -71,12 +62,12 @@ MULTIDIST = comparison(
         method("LIBSVM", Libsvm, "hinge", None, 3.92, 656),
         method("L-BFGS", KernelLBFGS, "hinge", 0.0854, 4.08, 5000),
         bsgd(16, 0.385, 21.8, 16),
-        averaged_bsgd(16),
+        bsgd(16, **AVERAGED),
         bsgd(129),
         polk("hinge", 0.04, 0.0919, 3.98, 16),
-        averaged("hinge", 0.04),
+        polk("hinge", 0.04, **AVERAGED),
         polk("hinge", 1e-4, None, None, 129),
-        averaged("hinge", 1e-4),
+        polk("hinge", 1e-4, **AVERAGED),
         method("FSGD", POLK, "hinge", budget=0.0),
         method("FGD", FunctionalGradient, "hinge", iterations=300),
         nystroem(16),
@@ -84,9 +75,9 @@ MULTIDIST = comparison(
         method("L-BFGS", KernelLBFGS, "logistic", 0.0854, 4.04, 5000),
         method("IVM", ImportVectorMachine, "logistic", 0.0894, 4.08, 16),
         polk("logistic", 0.03, 0.120, 4.36, 16),
-        averaged("logistic", 0.03),
+        polk("logistic", 0.03, **AVERAGED),
         polk("logistic", 1e-3, None, None, 75),
-        averaged("logistic", 1e-3),
+        polk("logistic", 1e-3, **AVERAGED),
         method("FSGD", POLK, "logistic", budget=0.0),
         method("FGD", FunctionalGradient, "logistic", iterations=300),
     ),
@@ -101,13 +92,13 @@ MNIST = comparison(
         # Averages and the largest model are run once, too, for time.
         method("LIBSVM", Libsvm, "hinge", None, 1.50, 16118, runs=1),
         bsgd(324, epochs=5),
-        averaged_bsgd(324, epochs=5, runs=1),
+        bsgd(324, epochs=5, runs=1, **AVERAGED),
         bsgd(1086, 0.0731, 2.67, 1086, epochs=5),
-        averaged_bsgd(1086, epochs=5, runs=1),
+        bsgd(1086, epochs=5, runs=1, **AVERAGED),
         polk("hinge", 0.024, None, None, 324, epochs=5),
-        averaged("hinge", 0.024, epochs=5, runs=1),
+        polk("hinge", 0.024, epochs=5, runs=1, **AVERAGED),
         polk("hinge", 0.016, 0.0684, 2.46, 1086, epochs=5),
-        averaged("hinge", 0.016, epochs=5, runs=1),
+        polk("hinge", 0.016, epochs=5, runs=1, **AVERAGED),
         nystroem(1086),
         polk("logistic", 0.016, epochs=5),
         polk("logistic", 0.008, 0.116, 2.68, 2326, epochs=5, runs=1),
@@ -126,12 +117,12 @@ BRODATZ = comparison(
         method("LIBSVM, C = 1", Libsvm, "hinge", C=1.0),
         method("L-BFGS", KernelLBFGS, "hinge", 0.0319, 4.44, 10_000, max_iterations=100),
         bsgd(305, epochs=20),
-        averaged_bsgd(305, epochs=20),
+        bsgd(305, epochs=20, **AVERAGED),
         bsgd(1171, 0.0560, 4.72, 1171, epochs=20),
         polk("hinge", 0.02, None, None, 305, epochs=20),
-        averaged("hinge", 0.02, epochs=20),
+        polk("hinge", 0.02, epochs=20, **AVERAGED),
         polk("hinge", 0.01, 0.0507, 4.53, 1171, epochs=20),
-        averaged("hinge", 0.01, epochs=20),
+        polk("hinge", 0.01, epochs=20, **AVERAGED),
         polk("hinge", 0.01, epochs=20, note=", variance 0.1", kernel=Gaussian(0.1**0.5)),
         nystroem(1171),
         method("L-BFGS", KernelLBFGS, "logistic", 0.0572, 4.00, 10_000, max_iterations=300),
@@ -150,8 +141,14 @@ def as_polk(learning_rate: float) -> dict[str, Any]:
 def polk_as_bsgd(points: int, **more: Any) -> Method:
     """Return POLK with BSGD's steps, and a budget that leads to as many points."""
     steps = {"batch_size": 1, "learning_rate": 1.0, "budget": AdaptiveBudget(points)}
-    name = f"POLK, {points:,} points wanted, a step a sample"
+    name = f"POLK, {points:,} points wanted, one step per sample"
     return method(name, POLK, "hinge", **steps, **more)
+
+
+def lbfgs(loss: str, note: str, steps: int, **more: Any) -> Method:
+    """Return a variant of L-BFGS; it is run once, for it takes minutes."""
+    given = {"runs": 1, "max_iterations": steps, **more}
+    return method(f"L-BFGS, {note}", KernelLBFGS, loss, **given)
 
 
 # The steps of Pegasos, which BSGD has in its own paper: 1 / (2 lambda (t + 2)).
@@ -161,6 +158,12 @@ PEGASOS = {
     "schedule": PowerLaw(power=1.0, delay=2.0),
 }
 
+POLK_ON_MULTIDIST: Any = (
+    ("hinge", 0.04, 0.0919, 3.98, 16),
+    ("hinge", 1e-4, None, None, 129),
+    ("logistic", 0.03, 0.120, 4.36, 16),
+    ("logistic", 1e-3, None, None, 75),
+)
 # On multidist, too, what is printed as sigma^2 may be sigma; or the kernel is exp(-d^2 / sigma^2).
 SIGMA = {"note": ", sigma 0.6", "kernel": Gaussian(0.6)}
 WITHOUT_TWO = {"note": ", variance 0.3", "kernel": Gaussian(0.3**0.5)}
@@ -181,15 +184,9 @@ CHECKS = (
             polk("hinge", 0.04),
             polk("hinge", 0.04, note=", 5 passes", epochs=5),
             polk_as_bsgd(16),
-            polk("hinge", 0.04, 0.0919, 3.98, 16, **SIGMA),
-            polk("hinge", 1e-4, None, None, 129, **SIGMA),
-            polk("logistic", 0.03, 0.120, 4.36, 16, **SIGMA),
-            polk("logistic", 1e-3, None, None, 75, **SIGMA),
+            *(polk(*printed, **SIGMA) for printed in POLK_ON_MULTIDIST),
             bsgd(16, 0.385, 21.8, 16, **SIGMA),
-            polk("hinge", 0.04, 0.0919, 3.98, 16, **WITHOUT_TWO),
-            polk("hinge", 1e-4, None, None, 129, **WITHOUT_TWO),
-            polk("logistic", 0.03, 0.120, 4.36, 16, **WITHOUT_TWO),
-            polk("logistic", 1e-3, None, None, 75, **WITHOUT_TWO),
+            *(polk(*printed, **WITHOUT_TWO) for printed in POLK_ON_MULTIDIST),
             method("IVM", ImportVectorMachine, "logistic"),
             method("IVM, tolerance 0.0025", ImportVectorMachine, "logistic", tolerance=0.0025),
             method("IVM, 16 points", ImportVectorMachine, "logistic", max_points=16),
@@ -228,17 +225,11 @@ CHECKS = (
             bsgd(305, epochs=20, maintenance="remove"),
             polk("hinge", 0.02, epochs=20),
             polk_as_bsgd(305, epochs=20),
-            # Once, for they take minutes.
-            *(
-                method(f"L-BFGS, {note}", KernelLBFGS, loss, runs=1, **settings)
-                for loss, note, settings in (
-                    ("hinge", "3 x 10 steps", {"max_iterations": 10}),
-                    ("hinge", "3 x 15 steps", {"max_iterations": 15}),
-                    ("hinge", "lambda = 1e-5", {"max_iterations": 40, "regularization": 1e-5}),
-                    ("logistic", "30 steps", {"max_iterations": 30}),
-                    ("logistic", "60 steps", {"max_iterations": 60}),
-                )
-            ),
+            lbfgs("hinge", "3 x 10 steps", 10),
+            lbfgs("hinge", "3 x 15 steps", 15),
+            lbfgs("hinge", "lambda = 1e-5", 40, regularization=1e-5),
+            lbfgs("logistic", "30 steps", 30),
+            lbfgs("logistic", "60 steps", 60),
         ),
     ),
 )
