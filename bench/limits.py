@@ -159,9 +159,8 @@ def prediction(repeat: int) -> Iterator[Promise]:
     X, _ = random_samples(samples, features, 1)
     model, gemm = with_points(points, features), machine.GemmRate()
     gemm.measure([*machine.GENERAL_SHAPES, (points, features, 256)])
-    rate = (
-        2.0 * points * features * samples / seconds_of(lambda: model.decision_function(X), repeat)
-    )
+    taken = seconds_of(lambda: model.decision_function(X), repeat)
+    rate = 2.0 * points * features * samples / taken
     detail = f"{rate / 1e9:.1f} of {gemm.best / 1e9:.1f} GFlop/s"
     yield at_least("decision_function, share of the GEMM rate", rate / gemm.best, 0.8, detail)
     svc = SVC(C=1.0, gamma=0.5 / features).fit(*random_samples(points, features, 2))
@@ -263,11 +262,8 @@ def importing(repeat: int) -> Iterator[Promise]:
         return median(times[1:])
 
     theirs, ours = seconds("sklearn"), seconds("parsimon")
-    name, detail = (
-        "import, time of parsimon over that of scikit-learn",
-        f"{ours:.2f} and {theirs:.2f} s",
-    )
-    yield at_most(name, ours / theirs, 2, detail)
+    name = "import, time of parsimon over that of scikit-learn"
+    yield at_most(name, ours / theirs, 2, f"{ours:.2f} and {theirs:.2f} s")
 
 
 CHECKS: dict[str, Callable[[int], Iterator[Promise]]] = {

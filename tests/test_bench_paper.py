@@ -84,18 +84,26 @@ def _run(tmp_path):
 
 
 @pytest.fixture(name="run_twice")
-def _run_twice(run, monkeypatch, capsys):
-    """Run a paper again and see that nothing is computed; what it printed."""
+def _run_twice(data, tiny, run, monkeypatch, capsys, tmp_path):
+    """Run a paper twice: it prints a text and draws figures, and computes nothing again.
 
-    def run_twice(name, *more):
+    Returns what reads its tables by name.
+    """
+
+    def keep(_, configuration, __):
+        pytest.fail(f"{configuration} was run again")
+
+    def run_twice(name, text, drawn, *more):
         assert run(name, *more) == 0
         first = capsys.readouterr().out
-        monkeypatch.setattr(
-            runner.Store, "keep", lambda _, run, __: pytest.fail(f"{run} was run again")
-        )
+        assert text in first
+        monkeypatch.setattr(runner.Store, "keep", keep)
         assert run(name, *more) == 0
         assert capsys.readouterr().out == first
-        return first
+        pytest.importorskip("matplotlib")
+        pictures = sorted(path.name for path in (tmp_path / "out").glob("*.png"))
+        assert pictures == [f"{name}-figure{figure}.png" for figure in drawn]
+        return lambda table: read(tmp_path / f"out/{name}-{table}.csv")
 
     return run_twice
 
@@ -105,74 +113,65 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def assert_drawn(folder, paper, *figures):
-    pytest.importorskip("matplotlib")
-    drawn = sorted(path.name for path in folder.glob(f"{paper}-*.png"))
-    assert drawn == [f"{paper}-figure{figure}.png" for figure in figures]
+def figure(cell):
+    """Return the number that a cell begins with."""
+    return float(cell.split()[0].replace(",", ""))
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("data", "tiny")
-def test_polk_fills_every_row(run_twice, tmp_path):
-    assert "[0.0919]" in run_twice("polk")
+def test_polk_fills_every_row(run_twice):
+    table = run_twice("polk", "[0.0919]", range(2, 9))
     names = ("table-2-multidist", "table-3-mnist", "table-3-brodatz")
     names += ("checks-multidist", "checks-mnist", "checks-brodatz")
     for (experiment, _), name in zip(polk.TABLES, names, strict=True):
-        rows = read(tmp_path / "out" / f"polk-{name}.csv")
+        rows = table(name)
         assert [row["method"] for row in rows] == [method.name for method in experiment.methods]
         for row, method in zip(rows, experiment.methods, strict=True):
-            assert 0 <= float(row["error %"].split()[0]) <= 100
-            assert int(row["points"].split()[0].replace(",", "")) > 0
+            assert 0 <= figure(row["error %"]) <= 100
+            assert figure(row["points"]) > 0
             assert float(row["CPU s"]) >= 0
             has_risk = method.kind not in ("Libsvm", "NystroemSGD")
             assert row["risk"][0].isdigit() if has_risk else row["risk"][0] == "-"
             if method.printed.get("error") is not None:
                 assert row["error %"].endswith(f"[{method.printed['error']:g}]")
-    assert_drawn(tmp_path / "out", "polk", *range(2, 9))
 
 
-@pytest.mark.usefixtures("data", "tiny")
-def test_colk_fills_every_row(run_twice, tmp_path):
-    assert "[diverges]" in run_twice("colk", "--runs", "2")
-    rows = read(tmp_path / "out/colk-figure2.csv")
+def test_colk_fills_every_row(run_twice):
+    table = run_twice("colk", "[diverges]", (1, 2, 3), "--runs", "2")
+    rows = table("figure2")
     methods = (*colk.METHODS, *colk.COMPARATORS)
     assert [row["method"] for row in rows] == 3 * [method.name for method in methods]
     for row in rows:
         if "as printed" not in row["method"]:
-            assert float(row["excess"].split()[0]) > 0
-            assert float(row["CVaR .9"].split()[0]) > float(row["mean"].split()[0])
-    assert len(read(tmp_path / "out/colk-figure3.csv")) == 3
-    assert_drawn(tmp_path / "out", "colk", 1, 2, 3)
+            assert figure(row["excess"]) > 0
+            assert figure(row["CVaR .9"]) > figure(row["mean"])
+    assert len(table("figure3")) == 3
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("data", "tiny")
-def test_spppot_fills_every_row(run_twice, tmp_path):
-    assert "[5 min]" in run_twice("spppot")
+def test_spppot_fills_every_row(run_twice):
+    table = run_twice("spppot", "[5 min]", (1, 2, "3-curves", "3-maps", 4))
     for name, methods in spppot.TABLE_ONE.items():
-        rows = read(tmp_path / f"out/spppot-table1-{name}.csv")
+        rows = table(f"table1-{name}")
         assert [row["method"] for row in rows] == [method.name for method in methods]
         for row in rows:
             assert row["points"].endswith("]")
             if row["above batch"] != "diverges":
                 float(row["above batch"])
-    assert len(read(tmp_path / "out/spppot-figure-4-mnist.csv")) == len(spppot.MNIST.methods)
-    assert_drawn(tmp_path / "out", "spppot", 1, 2, "3-curves", "3-maps", 4)
+    assert len(table("figure-4-mnist")) == len(spppot.MNIST.methods)
 
 
-@pytest.mark.usefixtures("data", "tiny")
-def test_slkl_fills_every_row(run_twice, tmp_path):
-    assert "[around 2]" in run_twice("slkl")
+def test_slkl_fills_every_row(run_twice):
+    table = run_twice("slkl", "[around 2]", (1, 2, 3))
     for name, data_set in slkl.DATA_SETS.items():
-        rows, printed = read(tmp_path / f"out/slkl-{name}.csv"), data_set.printed
+        rows, printed = table(name), data_set.printed
         assert {row["method"] for row in rows} >= {*printed, "SLKL, y centred", "m0, y centred"}
         for method, cell in (row.values() for row in rows):
-            assert float(cell.split()[0].replace(",", "")) >= 0
+            assert figure(cell) >= 0
             assert cell.endswith(f" [{printed[method][0]}]" if method in printed else ")")
-    (row,) = read(tmp_path / "out/slkl-mnist.csv")
-    assert 0 <= float(row["error %"].split()[0]) <= 100
+    (row,) = table("mnist")
+    assert 0 <= figure(row["error %"]) <= 100
     assert 0 < int(row["columns in all"]) <= 40
-    assert_drawn(tmp_path / "out", "slkl", 1, 2, 3)
 
 
 @pytest.mark.slow
@@ -201,4 +200,4 @@ def test_the_example_of_the_readme_puts_a_method_beside_others(tmp_path, monkeyp
     exec(compile(block, "bench/README.md", "exec"), {"__name__": "example"})
     rows = read(tmp_path / "out/mine-digits.csv")
     assert [row["method"] for row in rows] == ["3 neighbours", "LIBSVM", "POLK"]
-    assert all(float(row["error %"].split()[0]) < 15 for row in rows)
+    assert all(figure(row["error %"]) < 15 for row in rows)

@@ -44,8 +44,11 @@ class ImportVectorMachine(KernelMachine):
         while len(chosen) < limit:
             gains = self._gains(gram, y, chosen, weights)
             best = np.argsort(-gains)[: self.candidates]
-            trials = [self._try(gram, y, [*chosen, int(point)], weights) for point in best]
-            objective, weights, chosen = min(trials, key=lambda trial: trial[0])
+            start = np.vstack([weights, np.zeros((1, weights.shape[1]))])
+            trials = [self._step(gram, y, [*chosen, point], start, np.inf) for point in best]
+            tried = int(np.argmin([objective for objective, _ in trials]))
+            chosen.append(int(best[tried]))
+            objective, weights = trials[tried]
             objective, weights = self._irls(gram, y, chosen, weights, objective)
             path.append(objective)
             if path[-2] - path[-1] < self.tolerance * path[-1]:
@@ -78,14 +81,6 @@ class ImportVectorMachine(KernelMachine):
             gains += gradients[:, c] ** 2 / (2 * np.maximum(curvature, floor))
         gains[chosen] = -np.inf
         return gains
-
-    def _try(
-        self, gram: Array, y: Labels, points: list[int], weights: Array
-    ) -> tuple[float, Array, list[int]]:
-        """Take one IRLS step with the last point added."""
-        start = np.vstack([weights, np.zeros((1, weights.shape[1]))])
-        objective, stepped = self._step(gram, y, points, start, np.inf)
-        return objective, stepped, points
 
     def _irls(
         self, gram: Array, y: Labels, points: list[int], weights: Array, objective: float

@@ -128,14 +128,17 @@ def curves(paths: Paths, figure: str | Callable[[Result], float]) -> Curves:
 
 
 def final_densities(paths: Paths) -> dict[str, Sequence[float]]:
-    return {
-        name: results[-1]["density"] for name, results in paths.items() if not results[-1].diverged
-    }
+    last = {name: results[-1] for name, results in paths.items()}
+    return {name: result["density"] for name, result in last.items() if not result.diverged}
 
 
 def on_the_line(name: str, paths: Paths) -> Curves:
     x = fine_nodes(DENSITIES[name].offered)[:, 0].tolist()
     return {name: (x, list(values)) for name, values in final_densities(paths).items()}
+
+
+def along_epochs(title: str, paths: Paths, figure: Any, *, logarithmic: bool = False) -> Panel:
+    return Panel(title, curves(paths, figure), "epochs", logarithmic)
 
 
 def draw_toy(out: Path, paths: Paths) -> None:
@@ -149,26 +152,26 @@ def draw_toy(out: Path, paths: Paths) -> None:
     shown = {**on_the_line("toy", paths), "truth": (nodes[:, 0].tolist(), truth.tolist())}
     panels = [
         Panel("Density", shown, x_label="x"),
-        Panel("RMSE", curves(paths, rmse), x_label="epochs", logarithmic=True),
-        Panel("Test loss", curves(paths, "nll"), x_label="epochs"),
-        Panel("Model order", curves(paths, "model_order"), x_label="epochs"),
+        along_epochs("RMSE", paths, rmse, logarithmic=True),
+        along_epochs("Test loss", paths, "nll"),
+        along_epochs("Model order", paths, "model_order"),
     ]
     draw_panels(out / "spppot-figure1.png", panels)
 
 
 def draw_curry(out: Path, paths: Paths) -> None:
     panels = [
-        Panel("Training loss", curves(paths, "train_nll"), x_label="epochs"),
+        along_epochs("Training loss", paths, "train_nll"),
         Panel("Density", on_the_line("curry", paths), x_label="distance, scaled"),
-        Panel("Model order", curves(paths, "model_order"), x_label="epochs"),
+        along_epochs("Model order", paths, "model_order"),
     ]
     draw_panels(out / "spppot-figure2.png", panels)
 
 
 def draw_chicago(out: Path, paths: Paths) -> None:
     panels = [
-        Panel("Test loss", curves(paths, "nll"), x_label="epochs"),
-        Panel("Model order", curves(paths, "model_order"), x_label="epochs"),
+        along_epochs("Test loss", paths, "nll"),
+        along_epochs("Model order", paths, "model_order"),
     ]
     draw_panels(out / "spppot-figure3-curves.png", panels)
     X, maps = DENSITIES["chicago"].load(0, samples=None).X, final_densities(paths)
