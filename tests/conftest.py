@@ -1,4 +1,4 @@
-"""What the tests of the benchmarks share, and what all tests need of the system."""
+"""What tests of several parts share, and what all tests need of the system."""
 
 import json
 import os
@@ -38,6 +38,16 @@ def real_data(request, monkeypatch):
     absent = [name for name in mark.args if not (Path(folder) / f"{name}.npz").is_file()]
     if not folder or absent:
         pytest.skip(f"needs {', '.join(mark.args)} (.npz) in the folder that PARSIMON_DATA names")
+
+
+@pytest.fixture
+def plt():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    yield plt
+    plt.close("all")
 
 
 @pytest.fixture

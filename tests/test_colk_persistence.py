@@ -1,6 +1,5 @@
 """Files, pickles and copies of COLK and policy evaluation: learning goes on bit for bit."""
 
-import copy
 import json
 import os
 import pickle
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from colk_common import GIVEN, RISKS, outliers
 from numpy.testing import assert_array_equal
+from persistence_common import WAYS, assert_learning_goes_on
 from polk_common import state, task
 from test_damaged_files import JSON_JUNK, JUNK
 
@@ -62,38 +62,15 @@ def data(name, model):
     return X, np.column_stack([y, X[:, 0] ** 2]) if name == "two targets" else y
 
 
-def through_file(model, tmp_path):
-    model.save(tmp_path / "model.parsimon")
-    return parsimon.load(tmp_path / "model.parsimon")
-
-
-WAYS = {
-    "file": through_file,
-    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),
-    "oldest pickle": lambda model, _: pickle.loads(pickle.dumps(model, protocol=2)),
-    "deepcopy": lambda model, _: copy.deepcopy(model),
-}
-
-
 @pytest.mark.filterwarnings("ignore:The model order is")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_learning_goes_on_as_if_it_had_not_stopped(name, way, tmp_path):
     model = ESTIMATORS[name]()
     blocks = data(name, model)
-    model.fit(*blocks)
-    other = WAYS[way](model, tmp_path)
-    assert type(other) is type(model)
+    parts = [slice(start, start + 90) for start in range(0, 6 * 37, 37)]
+    other = assert_learning_goes_on(model.fit(*blocks), way, tmp_path, blocks, parts)
     assert other.get_params() == model.get_params()
-    for round_ in range(6):
-        assert state(other) == state(model)
-        assert_array_equal(other.predict(blocks[0]), model.predict(blocks[0]))
-        for column in model.trace_:
-            assert_array_equal(other.trace_[column], model.trace_[column])
-        part = slice(37 * round_, 37 * round_ + 90)
-        model.partial_fit(*(block[part] for block in blocks))
-        other.partial_fit(*(block[part] for block in blocks))
-        other = WAYS[way](other, tmp_path)
     assert other.fit(*blocks).t_ == model.fit(*blocks).t_
     assert state(other) == state(model)
 

@@ -2,23 +2,17 @@
 
 import os
 import pickle
-import signal
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 
 import numpy as np
 import pytest
+from control_c import FOREVER, interrupted
 from polk_common import GIVEN, gaussian, state, task
 
 from parsimon import POLKClassifier, POLKRegressor, kernels
 from parsimon.datasets import make_multidist
-
-# Enough for any machine; reached only if something hangs.
-FOREVER = 120
-
 
 # -- Ctrl-C --------------------------------------------------------------------------------------
 
@@ -103,23 +97,8 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_control_c_ends_learning_within_a_second(case):
     model, prepare, learn = CASES[case]
-    program = textwrap.dedent(INTERRUPTED).format(model=model, prepare=prepare, learn=learn)
-    child = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert child.stdout.readline().strip() == "learning", child.stderr.read()
-        time.sleep(0.3)  # some mini-batches
-        sent = time.monotonic()
-        child.send_signal(signal.SIGINT)
-        output, errors = child.communicate(timeout=FOREVER)
-    finally:
-        child.kill()
-        child.wait()
-    assert child.returncode == 0, errors
-    caught, usable = output.split()
-    assert usable == "usable"
-    assert float(caught) - sent < 1
+    program = INTERRUPTED.format(model=model, prepare=prepare, learn=learn)
+    assert interrupted(program, after=0.3) == "usable"  # some mini-batches later
 
 
 def test_an_interrupt_before_anything_was_learned_changes_nothing():

@@ -1,13 +1,11 @@
 """Files, pickles and copies of the intensity estimators: learning goes on bit for bit."""
 
-import copy
-import pickle
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from polk_common import state
+from persistence_common import assert_learning_goes_on, through_file
 from sklearn.exceptions import ConvergenceWarning
 
 import parsimon
@@ -50,19 +48,7 @@ def data(estimator):
     return np.column_stack([X, 2.5 * make_poisson_gaussian(2000, random_state=2)[: len(X)]])
 
 
-def through_file(model, tmp_path):
-    model.save(tmp_path / "model.parsimon")
-    return parsimon.load(tmp_path / "model.parsimon")
-
-
-WAYS = {
-    "file": through_file,
-    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),
-    "deepcopy": lambda model, _: copy.deepcopy(model),
-}
-
-
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["file", "pickle", "deepcopy"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_learning_goes_on_as_if_it_had_not_stopped(name, way, tmp_path):
     model = ESTIMATORS[name]()
@@ -71,16 +57,8 @@ def test_learning_goes_on_as_if_it_had_not_stopped(name, way, tmp_path):
         # A short training of a coarse model need not be good.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X)
-    other = WAYS[way](model, tmp_path)
-    assert type(other) is type(model)
-    for round_ in range(3):
-        assert state(other) == state(model)
-        assert_array_equal(other.score_samples(X), model.score_samples(X))
-        part = slice(97 * round_, 97 * round_ + 190)
-        model.partial_fit(X[part])
-        other.partial_fit(X[part])
-        other = WAYS[way](other, tmp_path)
-    assert state(other) == state(model)
+    parts = [slice(start, start + 190) for start in range(0, 3 * 97, 97)]
+    other = assert_learning_goes_on(model, way, tmp_path, (X,), parts, "score_samples")
     assert other.n_points_ == model.n_points_ == len(X) + 3 * 190
 
 

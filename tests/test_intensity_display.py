@@ -46,16 +46,6 @@ def truth(X):
     return 7 + X[:, 0]
 
 
-@pytest.fixture
-def plt():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    yield plt
-    plt.close("all")
-
-
 def points(domain, count=50):
     low, high = np.array(domain).T
     return np.random.default_rng(0).uniform(low, high, size=(count, len(domain)))

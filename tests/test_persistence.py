@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from persistence_common import WAYS, assert_learning_goes_on, through_file
 from polk_common import GIVEN, curve, gaussian, state, task
 
 import parsimon
@@ -52,36 +53,15 @@ def data(name, estimator):
     return X, np.array(["no", "yes"])[y % 2] if name.startswith("two") else y
 
 
-def through_file(model, tmp_path):
-    model.save(tmp_path / "model.parsimon")
-    return parsimon.load(tmp_path / "model.parsimon")
-
-
-WAYS = {
-    "file": through_file,
-    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),
-    "oldest pickle": lambda model, _: pickle.loads(pickle.dumps(model, protocol=2)),
-    "deepcopy": lambda model, _: copy.deepcopy(model),
-}
-
-
 @pytest.mark.filterwarnings("ignore:The model order is")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_learning_goes_on_as_if_it_had_not_stopped(name, way, tmp_path):
     model = ESTIMATORS[name]()
     X, y = data(name, model)
-    model.fit(X, y)
-    other = WAYS[way](model, tmp_path)
-    assert type(other) is type(model)
+    parts = [slice(start, start + 90) for start in range(0, 6 * 37, 37)]
+    other = assert_learning_goes_on(model.fit(X, y), way, tmp_path, (X, y), parts)
     assert other.get_params() == model.get_params()
-    for round_ in range(6):
-        assert state(other) == state(model)
-        assert_array_equal(other.predict(X), model.predict(X))
-        part = slice(37 * round_, 37 * round_ + 90)
-        model.partial_fit(X[part], y[part])
-        other.partial_fit(X[part], y[part])
-        other = WAYS[way](other, tmp_path)
     assert other.fit(X, y).t_ == model.fit(X, y).t_
     assert state(other) == state(model)
 

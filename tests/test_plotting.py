@@ -17,16 +17,6 @@ from parsimon.datasets import make_multidist
 from parsimon.plotting import DecisionSurfaceDisplay, TraceDisplay
 
 
-@pytest.fixture
-def plt():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    yield plt
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def data():
     return make_multidist(600, random_state=0)
