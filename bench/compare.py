@@ -33,7 +33,7 @@ LIMIT, QUICK_LIMIT = 600, 3
 # Predictions may take this part of the limit; of a slow method only the first are made.
 PREDICTION_SHARE = 0.5
 PREDICTIONS, ENOUGH_SECONDS = 3, 10.0
-# What is timed has run before, on so many samples.
+# What is timed has run before, on this many samples.
 WARM_UP_SAMPLES = 100
 PEERS = (IntelSvm, RiverNeighbors, RiverFourier, VowpalSvm)
 
@@ -125,7 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--data", type=Path, metavar="DIR", help="in place of PARSIMON_DATA")
     add("--datasets", nargs="+", choices=names, default=names, help="all by default")
     add("--only", metavar="TEXT", help="methods with this in their name, and POLK")
-    add("--samples", type=positive_int, help="train on so many at most")
+    add("--samples", type=positive_int, help="train on this many at most")
     add("--quick", action="store_true", help="little data: whether it works")
     limited = f"training of river and Vowpal Wabbit; {LIMIT} by default"
     add("--limit", type=positive_int, metavar="SECONDS", help=limited)

@@ -18,7 +18,7 @@ def write(
     size: tuple[float, float] = SIZE,
     **subplots: Any,
 ) -> None:
-    """Write a figure of so many plots in a row; `draw` gets their axes."""
+    """Write a figure of this many plots in a row; `draw` gets their axes."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

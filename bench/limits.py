@@ -76,7 +76,7 @@ def train_ratios(repeat: int) -> Iterator[Promise]:
 
 
 def timed_runs(model: POLKClassifier, task: Task, repeat: int) -> tuple[list[Figures], float]:
-    """Train so many times, and return the machine's GEMM rate beside the figures."""
+    """Train this many times, and return the machine's GEMM rate beside the figures."""
     rate, runs = machine.GemmRate(), []
     with machine.one_thread():
         train(model, task, 2000)
@@ -103,13 +103,13 @@ def one_by_one(repeat: int) -> Iterator[Promise]:
         # The rate at which a product of the dictionary with a vector reads, at its best.
         points, x = np.ones((order, task.features)), np.ones(task.features)
         rate = points.nbytes / machine.best_seconds(lambda: points @ x, 0.5)
-    detail = f"{1e6 * taken / len(task.X):.0f} us a sample, {order} points, {rate / 1e9:.1f} GB/s"
+    detail = f"{1e6 * taken / len(task.X):.0f} us per sample, {order} points, {rate / 1e9:.1f} GB/s"
     name = "single samples, time over that of reading the model"
     yield at_most(name, taken / (read / rate), 3.0, detail)
 
 
 def small_models(repeat: int) -> Iterator[Promise]:
-    """Samples a second where a model has less than 100 points of two features."""
+    """Samples per second where a model has less than 100 points of two features."""
     block = 1000
     task = multidist(101_000, 0)
     for parsimony in (0.04, 0.001):
@@ -123,7 +123,7 @@ def small_models(repeat: int) -> Iterator[Promise]:
                         part = slice(first, first + block)
                         model.partial_fit(task.X[part], task.y[part])
                 rates.append((len(task.X) - block) / watch.seconds)
-        name = f"multidist in blocks of {block}, samples a second"
+        name = f"multidist in blocks of {block}, samples per second"
         yield at_least(name, median(rates), 500_000, f"{model.model_order_} points")
     X, y = task.X[:1], task.y[:1]
     targets, weights, core = y.astype(float)[:, None], np.empty(0), model._model
@@ -134,7 +134,7 @@ def small_models(repeat: int) -> Iterator[Promise]:
 
 
 def with_points(model_order: int, features: int, **settings: Any) -> POLKClassifier:
-    """Return a model of so many random points and ten classes."""
+    """Return a model of this many random points and ten classes."""
     # One mini-batch and no compression: every sample becomes a point of the model.
     model = POLKClassifier(
         kernel=kernels.Gaussian(features**0.5),

@@ -47,7 +47,7 @@ def one_thread() -> Iterator[None]:
 
 @dataclass
 class GemmRate:
-    """Best rate of double-precision products so far, by shape, in flops a second.
+    """Best rate of double-precision products so far, by shape, in flops per second.
 
     Other work on the machine can only slow a product down, so the best of all measurements is the
     nearest to what the machine can do.
@@ -60,7 +60,7 @@ class GemmRate:
         return max(self.by_shape.values())
 
     def measure(self, shapes: Iterable[Shape], *, seconds: float = 0.3) -> None:
-        """Time each shape in short bursts for so many seconds."""
+        """Time each shape in short bursts for this many seconds."""
         with one_thread():
             for shape in shapes:
                 self.by_shape[shape] = max(_rate(shape, seconds), self.by_shape.get(shape, 0.0))
@@ -93,7 +93,7 @@ def best_seconds(call: Callable[[], Any], seconds: float) -> float:
 
 
 def time_of(call: Callable[[], Any], calls: int = 1) -> float:
-    """Return the seconds of one call, averaged over so many."""
+    """Return the seconds of one call, averaged over several calls."""
     start = time.perf_counter()
     for _ in range(calls):
         call()
@@ -101,7 +101,7 @@ def time_of(call: Callable[[], Any], calls: int = 1) -> float:
 
 
 def vector_rates(size: int, *, seconds: float = 0.3) -> dict[str, float]:
-    """Return the rates of BLAS's matrix-vector product and rank-1 update, in flops a second.
+    """Return the rates of BLAS's matrix-vector product and rank-1 update, in flops per second.
 
     The matrix, square and of the size given, stays in the cache, as it does in training. What a
     call costs from Python is measured at size 1 and taken off: it would flatter what is measured

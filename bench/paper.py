@@ -18,13 +18,10 @@ PAPERS = ("polk", "colk", "spppot", "slkl")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("papers", choices=PAPERS, nargs="+", metavar=f"{{{','.join(PAPERS)}}}")
-    parser.add_argument("--runs", type=positive_int, help="seeds a row; the paper's own by default")
-    parser.add_argument(
-        "--quick", action="store_true", help="little data: whether it works, not how well"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("build/paper"), help="folder for all files; build/paper"
-    )
+    add = parser.add_argument
+    add("--runs", type=positive_int, help="seeds per row; the paper's own by default")
+    add("--quick", action="store_true", help="little data: whether it works, not how well")
+    add("--out", type=Path, default=Path("build/paper"), help="folder for all files; build/paper")
 
 
 def run(options: argparse.Namespace) -> int:

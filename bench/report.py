@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Write a number with so many significant digits, and all of those before the point."""
+    """Write a number with this many significant digits, and all of those before the point."""
     if value == 0 or not np.isfinite(value):
         return f"{value:g}"
     decimals = max(0, digits - 1 - int(np.floor(np.log10(abs(value)))))

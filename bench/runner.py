@@ -29,14 +29,14 @@ from bench.cli import positive_int
 Figures = dict[str, Any]
 Settings = Mapping[str, Any]
 
-# At most so many in the quick version of an experiment.
+# At most this many in the quick version of an experiment.
 QUICK = {"epochs": 2, "iterations": 50}
 ONCE = argparse.Namespace(runs=None, quick=False, out=None)
 
 
 @dataclass(frozen=True)
 class Like:
-    """A setting that is known once another method has run: a figure of it, so many times."""
+    """A setting that is known once another method has run: a figure of it, times a number."""
 
     method: str
     figure: str
@@ -53,7 +53,7 @@ class Method:
     loss: str | None = None
     epochs: int = 1  # passes over the samples, where the run and not the estimator makes them
     printed: Mapping[str, Any] = field(default_factory=dict)  # in a paper, by figure
-    runs: int | None = None  # at most so many, where more change nothing or take too long
+    runs: int | None = None  # at most this many, where more change nothing or take too long
     remark: str = ""
 
     @property
@@ -314,6 +314,6 @@ def add_check_arguments(parser: argparse.ArgumentParser) -> None:
     names = ("--runs", "--seeds", "--sets", "--draws")
     parser.add_argument(*names, dest="runs", type=positive_int, help="how many draws of the data")
     names = ("--samples", "--transitions")
-    parser.add_argument(*names, type=positive_int, help="train on so many only; no verdict")
+    parser.add_argument(*names, type=positive_int, help="train on this many only; no verdict")
     report.add_json(parser)
     parser.set_defaults(out=None, quick=False)

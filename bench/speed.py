@@ -107,7 +107,7 @@ def intensity(options: argparse.Namespace) -> tuple[Task, Any]:
 
 
 def toy(samples: int, seed: int) -> Task:
-    """Draw exactly so many points of the toy: the paper's are the draw that it happened to have."""
+    """Draw this many points of the toy; the number in the paper is what one draw gave."""
     X = datasets.make_poisson_gaussian(1.2 * samples + 100, random_state=seed)
     return Task("toy", X[:samples], None, X[:0], None)
 

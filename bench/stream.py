@@ -44,7 +44,7 @@ COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--samples", type=positive_int, default=1_000_000)
-    add("--block", type=positive_int, default=1000, help="samples a call")
+    add("--block", type=positive_int, default=1000, help="samples per call")
     add("--warm-up", type=positive_int, default=20_000, help="samples before the stream begins")
     add("--loss", choices=("hinge", "logistic"), default="hinge")
     add("--parsimony", type=float, help="K; the task's own by default")

@@ -145,7 +145,7 @@ def synthetic(samples: int | None, seed: int) -> Task:
     return split("synthetic", X, y, count)
 
 
-# Each makes a task of so many samples (None: as many as usual) and a seed.
+# Each makes a task of this many samples (None: as many as usual) and a seed.
 TASKS: dict[str, Callable[..., Task]] = {
     "mnist": mnist,
     "usps": usps,

@@ -11,7 +11,7 @@ FOREVER = 120
 
 
 def interrupted(program, after):
-    """Run a program, and interrupt it so many seconds after it has printed "learning".
+    """Run a program, and interrupt it this many seconds after it has printed "learning".
 
     It prints when it was interrupted by `time.monotonic`, and a word, which is returned; there must
     be less than a second in between.

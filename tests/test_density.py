@@ -201,7 +201,7 @@ def test_hybrid_switches_when_its_order_is_stable(line):
     first = SPPPOTIntensity(**settings).partial_fit(line)
     orders = first.trace_["model_order"]
     patience = 20
-    # The rule as the docstring states it: within a band of 2 points or 2 % for so many in a row.
+    # The rule as the docstring states it: within a band of 2 points or 2 % for that many in a row.
     low = high = run = 0
     switch = None
     for number, order in enumerate(orders, start=1):

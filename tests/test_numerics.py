@@ -9,8 +9,6 @@ from parsimon import POLKClassifier, POLKRegressor, kernels
 from parsimon.datasets import make_multidist
 from parsimon.schedules import AdaptiveBudget
 
-LARGEST = np.finfo(float).max
-
 
 def scores(X, **settings):
     labels = task()[1][: len(X)]

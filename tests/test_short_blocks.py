@@ -2,7 +2,7 @@
 
 A mini-batch takes the mean of its gradients times the learning rate, which is chosen (or bounded)
 for batch_size samples. A shorter one takes the same step with fewer samples, up to batch_size times
-as much a sample: too much wherever that rate relies on their being many.
+as much per sample: too much wherever that rate relies on their being many.
 """
 
 import numpy as np

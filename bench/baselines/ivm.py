@@ -31,7 +31,7 @@ class ImportVectorMachine(KernelMachine):
     """
 
     tolerance: float = 1e-3  # stop when a round lowers the objective by less than this part of it
-    max_points: int | None = None  # stop at so many points at the latest
+    max_points: int | None = None  # stop at this many points at the latest
     candidates: int = 10  # how many to try with an IRLS step in each round
     newton_tolerance: float = 1e-8  # IRLS ends when a step lowers the objective by less than this
 

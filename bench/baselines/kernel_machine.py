@@ -140,7 +140,7 @@ class FunctionalGradient(KernelMachine):
     loss: str = "logistic"  # or "hinge"
     learning_rate: float = 1.0  # the step eta
     iterations: int = 1000
-    max_samples: int | None = None  # use only the first so many: the Gram matrix must fit in memory
+    max_samples: int | None = None  # use no more than these: the Gram matrix must fit in memory
 
     def _learn(self, X: Array, y: Labels) -> tuple[NDArray[np.intp], Array]:
         X, y = X[: self.max_samples], y[: self.max_samples]

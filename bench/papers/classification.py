@@ -30,7 +30,7 @@ from bench.tasks import Array
 # Where to look, as parts of the stream: every twentieth, and five times in the last twentieth.
 CHECKPOINTS = (*np.arange(1, 20) / 20, *(0.95 + 0.01 * np.arange(1, 6)))
 LAST = 5
-# What is timed has run before, on so many samples.
+# What is timed has run before, on this many samples.
 WARM_UP_SAMPLES = 100
 
 LOSS_TITLES = {"hinge": "Multi-KSVM", "logistic": "Multi-Logistic"}

@@ -12,7 +12,7 @@ from bench.cli import MissingDataError
 from bench.tasks import Array, Task
 
 DISCOUNT = 0.95
-# Rewards after so many steps count for less than 1 % of the return.
+# Rewards after this many steps count for less than 1 % of the return.
 HORIZON = 100
 TEST_EPISODES = 50
 

@@ -109,7 +109,7 @@ def density(
 ) -> Experiment:
     """Return a data set of the paper, whose "bandwidth" is the kernel's variance.
 
-    There are so many nodes along each axis.
+    There are this many nodes along each axis.
     """
     domain = [(0.0, 1.0)] * len(nodes)
     return Experiment(
@@ -233,7 +233,7 @@ def table(density: Experiment, rows: Sequence[Row]) -> Table:
     sizes = ", ".join(f"{samples:,}" for samples in batch.values("samples"))
     found = Table.of_rows(
         f"{density.title}: {sizes} points to train, kernel variance {offered['bandwidth'] ** 2:g}, "
-        f"{offered['grid_size']} nodes an axis, {times(len(batch.results))}; test NLL above the "
+        f"{offered['grid_size']} nodes per axis, {times(len(batch.results))}; test NLL above the "
         "batch fit's, printed model orders and times in [brackets]",
         rows,
         COLUMNS,

@@ -47,7 +47,7 @@ SETTINGS: Mapping[str, Any] = {
     "normalize_y": False,
     "refit": False,
 }
-# A pair of samples a step: one for the gradient, one for the expectation.
+# One pair of samples per step: one for the gradient, one for the expectation.
 PAIRS: Mapping[str, Any] = {"batch_size": 2, "tracking_rate": 0.01, "risk_weight": 0.1}
 
 COLUMNS = (

@@ -173,7 +173,7 @@ def step_ratio(problem: Problem) -> dict[str, float]:
 
 
 def least_time(problem: Problem, epochs: int) -> tuple[float, Any]:
-    """Return the least processor time of a few runs of so many epochs, and what they found."""
+    """Return the least processor time of a few runs of this many epochs, and what they found."""
     times = []
     for _ in range(7):
         with machine.Stopwatch() as watch:

@@ -35,7 +35,7 @@ class Settings:
     textons: int = 256
     patch: int = 24
     pixels: int = 200_000  # on which k-means works, drawn from all pictures
-    crop: int | None = None  # use only the first so many rows and columns of each picture
+    crop: int | None = None  # use only this many rows and columns of each picture, the first
     seed: int = 0
 
 

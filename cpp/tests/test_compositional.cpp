@@ -123,7 +123,7 @@ TEST(without_risk_it_is_polk_to_the_last_bit) {
   }
 }
 
-// (82)-(83) for one pair a step, without compression, in plain loops.
+// (82)-(83) for one pair per step, without compression, in plain loops.
 TEST(one_pair_a_step_is_the_printed_update) {
   const Samples samples = curve(200, 3);
   Risk measure = risk(Risk::Kind::moments, 0.1);

@@ -92,9 +92,9 @@ Vector scales(double range) {
   });
 }
 
-// An update rounds each entry once a row: an error of size eps cond(A), relative in the norm of A,
-// which those that follow damp. As a random walk over n updates, that is size sqrt(n) eps times the
-// largest cond(A) on the way.
+// An update rounds each entry once per row: an error of size eps cond(A), relative in the norm of
+// A, which those that follow damp. As a random walk over n updates, that is size sqrt(n) eps times
+// the largest cond(A) on the way.
 void check_updates(const char* what, double delta, const Draw& draw) {
   Random random(1);
   InverseOuterSum inverse(kSize, delta);

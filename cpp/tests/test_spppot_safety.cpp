@@ -152,7 +152,7 @@ TEST(the_reported_error_bounds_the_true_distance_where_samples_come_and_go) {
 }
 
 // Every step takes from each node what it adds to the samples. If the dependent ones kept that,
-// their weights would grow by eta h f a step, to 20 times 2.6 here.
+// their weights would grow by eta h f per step, to 20 times 2.6 here.
 TEST(dependent_nodes_are_folded_and_weights_stay_bounded) {
   Random random(4);
   SpppotSettings given = settings(0.5, BudgetSchedule::fixed(1e-3));

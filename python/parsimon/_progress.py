@@ -73,7 +73,7 @@ def progress(
 
 
 def _give_hint() -> None:
-    global _hint_given  # noqa: PLW0603 - once a process is enough
+    global _hint_given  # noqa: PLW0603 - once per process is enough
     if not _hint_given:
         _hint_given = True
         warn(

@@ -57,7 +57,7 @@ def check_n_jobs(name: str, value: Any) -> None:
 
 
 def threads_of(n_jobs: int | None) -> AbstractContextManager[None]:
-    """Have the core use so many threads for what this thread asks of it."""
+    """Have the core use this many threads for what this thread asks of it."""
     return _AS_EVER if n_jobs is None else _limited(n_jobs)
 
 

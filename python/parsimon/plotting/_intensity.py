@@ -168,7 +168,7 @@ class IntensityDisplay:
         dictionary : bool, default=True
             Whether to draw the points of the model.
         max_points : int, default=2000
-            Of more points than this, only so many are drawn, taken evenly from all.
+            Of more points than this, only this many are drawn, taken evenly from all.
         colormap : matplotlib Colormap or its name, default="viridis"
             Colours of the heat map.
         colorbar : bool, default=True

@@ -226,7 +226,7 @@ def _subsample(X: Array) -> Array:
 
 
 def epochs(given: int | str, size: int, samples: int, most: int) -> int:
-    """Return the passes over the data that fit makes: so many samples in all, within bounds."""
+    """Return the passes over the data that fit makes: this many samples in all, within bounds."""
     if not isinstance(given, str):
         return int(given)
     return int(np.clip(np.ceil(samples / size), 8, most))

@@ -14,7 +14,7 @@ Density = Callable[[Array], Array]
 
 # Gauss-Legendre nodes along each axis of a cell: exact for polynomials up to degree 5.
 _PER_CELL = 3
-# Beyond so many nodes a grid gives way to a low-discrepancy sequence.
+# Beyond this many nodes a grid gives way to a low-discrepancy sequence.
 _MOST_NODES = 1 << 18
 _SCATTERED_NODES = 1 << 14
 _BLOCK = 1 << 14
@@ -27,7 +27,7 @@ _DEEPEST = 690.0
 
 
 def integrate(density: Density, box: Array, cells: Sequence[int] | None) -> float:
-    """Integrate over a box: on a grid of so many cells along each feature, or scattered."""
+    """Integrate over a box: on a grid of this many cells along each feature, or scattered."""
     width = box[:, 1] - box[:, 0]
     if (width <= 0).any():
         return 0.0

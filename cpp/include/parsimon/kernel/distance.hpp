@@ -20,7 +20,7 @@ constexpr Index direct_features = 16;
 constexpr double cancellation = 1e-3;
 // The same where products are in single precision.
 constexpr double single_cancellation = 0.03;
-// So many products are summed in single precision; more would lose digits.
+// This many products are summed in single precision; more would lose digits.
 constexpr Index single_terms = 1024;
 
 // Scaled coordinates stay below this, so that no difference of two of them overflows: equal

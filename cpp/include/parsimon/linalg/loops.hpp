@@ -22,7 +22,7 @@ inline const Loops& loops() { return *loops_in_use; }
 // To be called before anything is computed: rows that are padded for one table do not fit another.
 inline void use_loops(const Loops& table) { loops_in_use = &table; }
 
-// Numbers with which rows of so many are whole vectors.
+// The length of a row of this many numbers when it is padded to whole vectors.
 inline Index padded(Index columns) {
   const Index lanes = loops().lanes;
   return (columns + lanes - 1) / lanes * lanes;

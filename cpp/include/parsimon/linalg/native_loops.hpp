@@ -11,9 +11,6 @@
 // include this but loops.hpp, and a module that is compiled to offer another instruction set.
 namespace parsimon::linalg::native {
 
-// -- products
-// --------------------------------------------------------------------------------------
-
 template <class Scalar>
 void multiply(Index rows, Index columns, Index depth, const Tall<Scalar>& a,
               const Narrow<Scalar>& b, Scalar* c, Index c_row) {
@@ -89,9 +86,6 @@ void pack(const Tall<Scalar>& b, Index rows, Index columns, Index width, Index b
     }
   }
 }
-
-// -- triangular roots
-// ------------------------------------------------------------------------------
 
 inline void spread(const double* root, Index stride, Index first, Index last, Index begin,
                    Index end, Index width, const double* whitened, double* coefficients,
@@ -204,9 +198,6 @@ inline void update_rows(double* root, Index stride, Index first, Index last, con
   for (; j < last; ++j) update_some_rows<1>(root, stride, j, v, shrink, pull, product);
 }
 
-// -- removals
-// --------------------------------------------------------------------------------------
-
 // Below this ratio, an entry of the diagonal has lost too many digits to subtraction.
 constexpr double kCancellation = 1e-3;
 
@@ -275,10 +266,7 @@ inline void move_by_sum(const BasisColumns& basis, Index begin, Index end,
   }
 }
 
-// -- distances
-// -------------------------------------------------------------------------------------
-
-// Sums over features run in so many lanes, whatever the length of a vector.
+// Sums over features run in this many lanes, whatever the length of a vector.
 constexpr int kSumLanes = 16;
 constexpr int kSumPackets = kSumLanes / static_cast<int>(lanes<double>);
 

@@ -194,7 +194,7 @@ inline int get_num_threads() {
   return here > 0 ? here : detail::global_threads().load();
 }
 
-// As long as it lives, what this thread calls uses so many threads; 0 changes nothing.
+// As long as it lives, what this thread calls uses this many threads; 0 changes nothing.
 class ThreadLimit {
  public:
   explicit ThreadLimit(int threads) : before_(detail::threads_of_this_call()) {
@@ -213,8 +213,8 @@ namespace linalg {
 // Fewer floating-point operations than this are done before another thread has taken notice.
 constexpr double kWorthSharing = 3e5;
 
-// Copying takes the time of so many operations a number. It is shared among threads in the same way
-// as products are: each thread goes on with what it has in its cache.
+// Copying takes the time of this many operations per number. It is shared among threads in the same
+// way as products are: each thread goes on with what it has in its cache.
 constexpr double kCopyFlops = 16;
 constexpr Index kCopyGrain = 64;
 

@@ -86,7 +86,7 @@ Narrow<Scalar> narrow_transpose(const Tall<Scalar>& b, Index rows, Index columns
   return {copy, width, width * columns};
 }
 
-// Threads share tall matrices in multiples of so many rows, of all heights of tiles; a few rows
+// Threads share tall matrices in multiples of this many rows, of all heights of tiles; a few rows
 // are rather shared evenly.
 constexpr Index kGrain = 24;
 

@@ -15,7 +15,7 @@ namespace parsimon::linalg {
 // without row and column j. One pass over the rows from j on, shared among threads.
 class ColumnRemoval {
  public:
-  // For roots of up to so many rows.
+  // For roots of up to this many rows.
   void reserve(Index size) {
     Vector carried(size), cosines(size), sines(size);
     carried_.swap(carried);

@@ -245,7 +245,7 @@ void for_each_group(Index count, const Run& run) {
   if (i < count) run(std::integral_constant<int, 1>(), i);
 }
 
-// The same for tiles of as many rows as go with so many packets.
+// The same for tiles of as many rows as go with this many packets.
 template <int packets, class Run>
 void for_each_tile(Index count, const Run& run) {
   for_each_group<tile_rows(packets)>(count, run);

@@ -54,7 +54,7 @@ inline void solve_with_root(const ConstRows& root, Index columns, const double* 
 
 struct PartialSums;
 
-// Reading a number from memory takes the time of so many operations.
+// Reading a number from memory takes the time of this many operations.
 constexpr Index kReadFlops = 8;
 
 // Whether solve_with_few() is faster than padding the columns.

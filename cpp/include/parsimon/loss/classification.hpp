@@ -14,7 +14,7 @@ class ClassificationLoss : public Loss {
  public:
   Index target_columns(Index) const final { return 1; }
 
-  // Throws Error if the loss cannot judge so many outputs.
+  // Throws Error if the loss cannot judge this many outputs.
   virtual Index class_count(Index outputs) const = 0;
 
   void check_targets(const ConstRows& targets, Index outputs) const final {
@@ -60,7 +60,7 @@ class BinaryLoss : public Base {
   static double sign(double target) { return target > 0.5 ? 1.0 : -1.0; }
 };
 
-// One output a class; the largest wins.
+// One output per class; the largest wins.
 template <class Base>
 class MulticlassLoss : public Base {
  public:

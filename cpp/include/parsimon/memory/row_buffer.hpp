@@ -100,7 +100,7 @@ class RowBufferOf {
 
 using RowBuffer = RowBufferOf<double>;
 
-// Makes room for at least so many numbers. What was there is lost if it grows.
+// Makes room for at least this many numbers. What was there is lost if it grows.
 template <typename Numbers>
 void ensure_size(Numbers& numbers, Index size) {
   if (numbers.size() >= size) return;
