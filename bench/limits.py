@@ -23,7 +23,7 @@ from bench.cli import MissingDataError, positive_int
 from bench.papers import slkl_speed
 from bench.report import Promise, at_least, at_most
 from bench.runner import Figures
-from bench.speed import blocks, ratios, train
+from bench.speed import before_each_batch, blocks, ratios, train
 from bench.tasks import Array, Task, mnist, multidist
 from parsimon import POLKClassifier, _core, kernels
 
@@ -98,7 +98,7 @@ def one_by_one(repeat: int) -> Iterator[Promise]:
     with machine.one_thread():
         taken = seconds([train(model, task) for _ in range(repeat)])
         order, trace = model.model_order_, model.trace_
-        before = np.concatenate([[0], trace["model_order"][:-1]]).astype(np.float64)
+        before, _ = before_each_batch(trace, 0)
         read = 8 * float(np.sum(before * task.features + before * (before + 1) * trace["active"]))
         # The rate at which a product of the dictionary with a vector reads, at its best.
         points, x = np.ones((order, task.features)), np.ones(task.features)

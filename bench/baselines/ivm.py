@@ -71,14 +71,14 @@ class ImportVectorMachine(KernelMachine):
         gains, squared = np.zeros(n), gram**2
         for c in range(len(self.classes_)):
             w = p[:, c] * (1 - p[:, c]) / n
-            curvature = squared @ w + self.regularization * gram.diagonal()
+            full = squared @ w + self.regularization * gram.diagonal()
+            curvature = full.copy()
             if chosen:
                 weighted = gram @ (w[:, None] * own) + self.regularization * own
                 solved = cho_solve(_factor(weighted[chosen]), weighted.T)
                 curvature -= np.einsum("ij,ji->i", weighted, solved)
             # What S explains already has no curvature left but rounding.
-            floor = 1e-10 * (squared @ w + self.regularization * gram.diagonal())
-            gains += gradients[:, c] ** 2 / (2 * np.maximum(curvature, floor))
+            gains += gradients[:, c] ** 2 / (2 * np.maximum(curvature, 1e-10 * full))
         gains[chosen] = -np.inf
         return gains
 

@@ -36,6 +36,7 @@ def online(name: str, estimator: str, points: int | None = None, **settings: Any
 # Figure 4: the printed budgets are eps. LIBSVM is POLK's own run. The paper's FGD had all samples
 # and took 12 hours; a sixth of them is what a Gram matrix has room for.
 POLK, SPPPOT = "POLKClassifier", "SPPPOTClassifier"
+FGD: Any = {"iterations": 1000, "max_samples": 10_000, "regularization": 0.0, "runs": 1}
 MNIST = comparison(
     "mnist",
     "Figure 4, MNIST",
@@ -43,16 +44,7 @@ MNIST = comparison(
     quick={"samples": 2000},
     methods=(
         method("LIBSVM", Libsvm, "hinge", None, None, 16_122, runs=1),
-        method(
-            "FGD",
-            FunctionalGradient,
-            "logistic",
-            *(None, None, 60_000),
-            runs=1,
-            iterations=1000,
-            max_samples=10_000,
-            regularization=0.0,
-        ),
+        method("FGD", FunctionalGradient, "logistic", None, None, 60_000, **FGD),
         online("POLK, eps 1.8812", POLK, 404, budget=1.8812),
         online("SPPPOT, eps 1.4579", SPPPOT, 401, budget=1.4579),
         online("SPPPOT, 400 points wanted", SPPPOT, 400, budget=AdaptiveBudget(400)),
@@ -178,9 +170,7 @@ def draw_chicago(out: Path, paths: Paths) -> None:
     counts, _, _ = np.histogram2d(*X.T, bins=30, range=[(0, 1)] * 2, density=True)
 
     def draw(panels: Sequence[Any]) -> None:
-        for axes, (name, values) in zip(
-            panels, [("histogram", counts), *maps.items()], strict=True
-        ):
+        for axes, (name, values) in zip(panels, {"histogram": counts, **maps}.items(), strict=True):
             side = round(np.size(values) ** 0.5)
             picture = np.reshape(values, (side, side)).T
             axes.imshow(picture, origin="lower", extent=(0, 1, 0, 1), vmin=0, vmax=counts.max())
