@@ -3,15 +3,25 @@
 import copy
 import pickle
 
+import pytest
 from numpy.testing import assert_array_equal
 from polk_common import state
 
 import parsimon
+from parsimon import _core
 
 
 def through_file(model, tmp_path):
     model.save(tmp_path / "model.parsimon")
     return parsimon.load(tmp_path / "model.parsimon")
+
+
+def load(entries):
+    """Load from memory: writing thousands of files safely takes longer than all the rest."""
+    content = _core.archive_to_bytes(entries)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_core, "read_archive", lambda _: _core.archive_from_bytes(content))
+        return parsimon.load("made up")
 
 
 WAYS = {

@@ -1,6 +1,5 @@
 """Files, pickles and copies of COLK and policy evaluation: learning goes on bit for bit."""
 
-import json
 import os
 import pickle
 import signal
@@ -8,58 +7,19 @@ import threading
 
 import numpy as np
 import pytest
-from colk_common import GIVEN, RISKS, outliers
+from colk_common import ESTIMATORS, FALLING, data, fitted, outliers
 from numpy.testing import assert_array_equal
-from persistence_common import WAYS, assert_learning_goes_on
-from polk_common import state, task
-from test_damaged_files import JSON_JUNK, JUNK
+from persistence_common import WAYS, assert_learning_goes_on, load
+from polk_common import state
 
 import parsimon
 from parsimon import (
-    COLKClassifier,
-    COLKRegressor,
     CompositionalLearner,
-    PolicyEvaluator,
     _core,
     _io,
     _stream,
     kernels,
 )
-from parsimon.schedules import AdaptiveBudget, PowerLaw
-
-FALLING = {"schedule": PowerLaw(0.9, 20), "tracking_schedule": PowerLaw(0.7, 5)}
-POLICY = {"gamma": 20.0, "random_state": 0}
-ESTIMATORS = {
-    **{risk: lambda risk=risk: COLKRegressor(**{**GIVEN, "risk": risk}) for risk in RISKS},
-    "no risk": lambda: COLKRegressor(None, random_state=0),
-    "no clip": lambda: COLKRegressor(
-        **{**GIVEN, "risk": "semivariance", "clip": None, "risk_weight": 0.01}
-    ),
-    "defaults": lambda: COLKRegressor(epochs=2, random_state=0),
-    "falling": lambda: COLKRegressor(**GIVEN, **FALLING),
-    "held order": lambda: COLKRegressor(budget=AdaptiveBudget(12), epochs=3, random_state=0),
-    "last iterate": lambda: COLKRegressor(**GIVEN, average=False),
-    "no compression": lambda: COLKRegressor(**{**GIVEN, "parsimony": 0.0}),
-    "two targets": lambda: COLKRegressor(**GIVEN),
-    "classes": lambda: COLKClassifier(epochs=2, random_state=0),
-    "two classes": lambda: COLKClassifier("cvar", level=0.5, epochs=2, random_state=0),
-    "gtd": lambda: PolicyEvaluator(**POLICY),
-    "td": lambda: PolicyEvaluator("td", schedule="sqrt", average=False, **POLICY),
-    "policy, held order": lambda: PolicyEvaluator(budget=AdaptiveBudget(8), **POLICY),
-}
-
-
-def data(name, model):
-    if isinstance(model, PolicyEvaluator):
-        random = np.random.RandomState(0)
-        states = random.uniform(size=(400, 1))
-        following = np.clip(states + 0.1 * random.randn(400, 1), 0, 1)
-        return states, np.sin(6 * states[:, 0]), following, random.uniform(size=400) < 0.1
-    if isinstance(model, COLKClassifier):
-        X, y = task()
-        return X, np.array(["no", "yes"])[y % 2] if name == "two classes" else y
-    X, y = outliers(400)
-    return X, np.column_stack([y, X[:, 0] ** 2]) if name == "two targets" else y
 
 
 @pytest.mark.filterwarnings("ignore:The model order is")
@@ -145,79 +105,6 @@ def test_a_general_problem_has_no_file(tmp_path):
 # -- files that are damaged or made up -------------------------------------------------------------
 
 
-def load(entries):
-    """Load from memory: writing thousands of files safely takes longer than all the rest."""
-    content = _core.archive_to_bytes(entries)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_core, "read_archive", lambda _: _core.archive_from_bytes(content))
-        return parsimon.load("made up")
-
-
-def assert_refused_or_usable(entries, model):
-    """Either it says what is wrong, or what is loaded works. Return whether it was loaded."""
-    try:
-        other = load(entries)
-    except ValueError as error:
-        return len(str(error)) < 20
-    points = model.dictionary_
-    assert np.isfinite(other.expansion_(points)).all()
-    assert len({len(column) for column in other.trace_.values()}) == 1
-    targets = other.predict(points)
-    other.partial_fit(points, targets, *([points] if isinstance(other, PolicyEvaluator) else []))
-    return True
-
-
-def sources():
-    for name in ("moments", "cvar", "no risk", "two classes", "gtd", "td"):
-        model = ESTIMATORS[name]()
-        model.fit(*(block[:100] for block in data(name, model)))
-        yield model, _io.to_entries(model)
-        yield model, model._model.to_entries()
-
-
-def test_truncated_files_and_flipped_bits(tmp_path):
-    random = np.random.RandomState(0)
-    for name in ("moments", "gtd"):
-        model = ESTIMATORS[name]()
-        model.fit(*(block[:100] for block in data(name, model))).save(tmp_path / "model")
-        content = (tmp_path / "model").read_bytes()
-        damaged = [content[:length] for length in range(0, len(content), 53)]
-        for position in random.randint(0, len(content), 100):
-            flipped = bytearray(content)
-            flipped[position] ^= 1 << random.randint(8)
-            damaged.append(bytes(flipped))
-        for part in damaged:
-            (tmp_path / "broken").write_bytes(part)
-            with pytest.raises((ValueError, OSError), match=r".{20}"):
-                parsimon.load(tmp_path / "broken")
-
-
-def test_entries_that_are_missing():
-    for model, entries in sources():
-        for name in entries:
-            rest = {key: value for key, value in entries.items() if key != name}
-            assert assert_refused_or_usable(rest, model) is (name == "estimator"), name
-
-
-def test_entries_of_another_type():
-    for model, entries in sources():
-        for name in entries:
-            for junk in JUNK:
-                assert_refused_or_usable({**entries, name: junk}, model)
-
-
-@pytest.mark.parametrize("entry", ["estimator.parameters", "estimator.fitted"])
-def test_settings_and_attributes_that_are_wrong(entry):
-    for model, entries in sources():
-        if entry not in entries:
-            continue
-        values = json.loads(entries[entry])
-        changed = [{**values, name: junk} for name in values for junk in JSON_JUNK]
-        changed += [{**values, name: 3} for name in ("_model", "predict", "t_", "__class__", "x_")]
-        for change in changed:
-            assert_refused_or_usable({**entries, entry: json.dumps(change)}, model)
-
-
 FOREIGN = {
     "short trace": ("moments", {"trace.risk": np.zeros((0, 4))}, "trace"),
     "long trace": ("moments", {"trace.risk": np.zeros((100, 4))}, "trace"),
@@ -244,8 +131,7 @@ FOREIGN = {
 @pytest.mark.parametrize("case", FOREIGN)
 def test_entries_that_do_not_belong_together(case):
     name, change, message = FOREIGN[case]
-    model = ESTIMATORS[name]()
-    model.fit(*(block[:100] for block in data(name, model)))
+    model = fitted(name)
     with pytest.raises(ValueError, match=message):
         load({**_io.to_entries(model), **change})
 

@@ -5,16 +5,19 @@ import json
 import pickle
 from pathlib import Path
 
+import colk_common
 import numpy as np
 import pytest
 from intensity_common import LINE, toy
 from numpy.testing import assert_allclose
+from persistence_common import load
 from polk_common import GIVEN, task
 
 import parsimon
 from parsimon import (
     HybridIntensity,
     MirrorNewtonIntensity,
+    PolicyEvaluator,
     POLKClassifier,
     POLKRegressor,
     SPPPOTClassifier,
@@ -43,27 +46,34 @@ def assert_refused(path, content, message=r".{20}"):
         parsimon.load(path)
 
 
-def test_truncated_files(small, tmp_path):
-    content = small[1].read_bytes()
+@pytest.fixture(name="content", scope="module", params=["polk", "moments", "gtd"])
+def _content(request, small, tmp_path_factory):
+    """Return what a file holds, of several algorithms."""
+    if request.param == "polk":
+        return small[1].read_bytes()
+    path = tmp_path_factory.mktemp("content") / "model"
+    colk_common.fitted(request.param).save(path)
+    return path.read_bytes()
+
+
+def test_truncated_files(content, tmp_path):
     lengths = {*range(200), *range(0, len(content), 53), *range(len(content) - 50, len(content))}
     for length in lengths:
         assert_refused(tmp_path / "model", content[:length])
 
 
-def test_files_that_are_too_long(small, tmp_path):
-    content = small[1].read_bytes()
+def test_files_that_are_too_long(content, tmp_path):
     for more in (b"\0", content, b"x" * 1000):
         assert_refused(tmp_path / "model", content + more)
 
 
-def test_a_future_version(small, tmp_path):
-    content = bytearray(small[1].read_bytes())
-    content[8] += 1
-    assert_refused(tmp_path / "model", bytes(content), "written by a newer parsimon .*upgrade")
+def test_a_future_version(content, tmp_path):
+    newer = bytearray(content)
+    newer[8] += 1
+    assert_refused(tmp_path / "model", bytes(newer), "written by a newer parsimon .*upgrade")
 
 
-def test_flipped_bits(small, tmp_path):
-    content = small[1].read_bytes()
+def test_flipped_bits(content, tmp_path):
     random = np.random.RandomState(0)
     for position in {*range(64), *random.randint(0, len(content), 300)}:
         flipped = bytearray(content)
@@ -133,7 +143,7 @@ JSON_JUNK = [
 ]
 
 
-def sources():
+def polk_and_densities():
     X, y = task()
     classifier = POLKClassifier(**GIVEN).fit(X[:100], y[:100])
     regressor = POLKRegressor(**{**GIVEN, "schedule": "sqrt"}).fit(X[:100], X[:100])
@@ -145,56 +155,61 @@ def sources():
         HybridIntensity(**LINE, patience=5).fit(toy()[:300]),
         HybridIntensity(**LINE, patience=10**6).partial_fit(toy()[:100]),
     ]
-    for model in (classifier, regressor, positive, *densities):
-        yield model, _io.to_entries(model)
-        yield model, model._model.to_entries()
+    return classifier, regressor, positive, *densities
 
 
-@pytest.fixture
-def loads(monkeypatch):
+def colk():
+    return map(colk_common.fitted, ("moments", "cvar", "no risk", "two classes", "gtd", "td"))
+
+
+@pytest.fixture(name="sources", scope="module", params=[polk_and_densities, colk])
+def _sources(request):
+    """Models, and what files hold of them: those of Python, and those of a C++ program."""
+    return [
+        (model, entries)
+        for model in request.param()
+        for entries in (_io.to_entries(model), model._model.to_entries())
+    ]
+
+
+def loads(entries, model):
     """Return whether load takes these entries; either it says what is wrong or its model works."""
-
-    def check(entries, model):
-        content = _core.archive_to_bytes(entries)
-        # Writing thousands of files safely takes longer than all the rest.
-        monkeypatch.setattr(_core, "read_archive", lambda _: _core.archive_from_bytes(content))
-        try:
-            other = parsimon.load("made up")
-        except ValueError as error:
-            return len(str(error)) < 20
-        X = model.dictionary_
-        assert np.isfinite(other.expansion_(X)).all()
-        assert len({len(column) for column in other.trace_.values()}) == 1
-        if hasattr(other, "predict"):
-            other.partial_fit(X, other.predict(X))
-        else:
-            other.partial_fit(X)
-            assert other.n_points_ >= len(X)
-            assert np.isfinite(other.integral_)
-        return True
-
-    return check
+    try:
+        other = load(entries)
+    except ValueError as error:
+        return len(str(error)) < 20
+    X = model.dictionary_
+    assert np.isfinite(other.expansion_(X)).all()
+    assert len({len(column) for column in other.trace_.values()}) == 1
+    if hasattr(other, "predict"):
+        following = [X] if isinstance(other, PolicyEvaluator) else []
+        other.partial_fit(X, other.predict(X), *following)
+    else:
+        other.partial_fit(X)
+        assert other.n_points_ >= len(X)
+        assert np.isfinite(other.integral_)
+    return True
 
 
-def test_entries_that_are_missing(loads):
-    for model, entries in sources():
+def test_entries_that_are_missing(sources):
+    for model, entries in sources:
         for name in entries:
             rest = {key: value for key, value in entries.items() if key != name}
             loaded = loads(rest, model)
             # Without what Python added, it is the file of a C++ program.
-            assert loaded is (name == "estimator")
+            assert loaded is (name == "estimator"), name
 
 
-def test_entries_of_another_type(loads):
-    for model, entries in sources():
+def test_entries_of_another_type(sources):
+    for model, entries in sources:
         for name in entries:
             for junk in JUNK:
                 loads({**entries, name: junk}, model)
 
 
 @pytest.mark.parametrize("entry", ["estimator.parameters", "estimator.fitted"])
-def test_settings_and_attributes_that_are_wrong(entry, loads):
-    for model, entries in sources():
+def test_settings_and_attributes_that_are_wrong(entry, sources):
+    for model, entries in sources:
         if entry not in entries:
             continue
         values = json.loads(entries[entry])
@@ -207,7 +222,7 @@ def test_settings_and_attributes_that_are_wrong(entry, loads):
             assert not loads({**entries, entry: text}, model)
 
 
-def test_kernels_that_are_wrong(loads):
+def test_kernels_that_are_wrong(sources):
     texts = [
         "",
         "x",
@@ -219,7 +234,7 @@ def test_kernels_that_are_wrong(loads):
     ]
     texts += ["sum(" * 1000 + "linear()" + ")" * 1000, "gaussian([" + "1," * 10_000 + "1])"]
     texts += ["function(x)", "__import__('os')", "polynomial(2.5,1,1)", "gaussian(0.7)"]
-    for model, entries in sources():
+    for model, entries in sources:
         for text in texts:
             loads({**entries, "kernel": text}, model)
 
