@@ -55,6 +55,36 @@ def assert_keeps_what_is_done(model, block, message, error=ValueError):
     return done
 
 
+def spoiled(values, value):
+    changed = np.array(values, dtype=float)
+    changed[7] = value
+    return changed
+
+
+# Weights of a hundred samples.
+bad_weights = pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (spoiled(np.ones(100), -1.0), "[Nn]egative"),
+        (spoiled(np.ones(100), np.nan), "NaN"),
+        (spoiled(np.ones(100), np.inf), "infinity"),
+        (np.ones(99), "sample_weight.shape"),
+        (np.ones((100, 2)), "1D array or scalar"),
+        (np.full(100, "a"), "could not convert"),
+    ],
+    ids=["negative", "NaN", "infinity", "too few", "two columns", "text"],
+)
+
+
+def assert_number_of_targets_stays(regressor, X, targets):
+    pair = np.column_stack([targets, targets])
+    model = regressor.fit(X, targets)
+    assert_refused(model, lambda m: m.partial_fit(X, pair), "2 targets .* learned 1")
+    model = regressor.fit(X, pair)
+    assert_refused(model, lambda m: m.partial_fit(X, targets), "1 targets .* learned 2")
+    assert_refused(model, lambda m: m.partial_fit(X, pair[:, :, None]), "3|dim")
+
+
 @cache
 def task():
     """Return samples and labels of five classes."""

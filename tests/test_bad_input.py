@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from polk_common import GIVEN, assert_refused, curve, task
+from polk_common import (
+    GIVEN,
+    assert_number_of_targets_stays,
+    assert_refused,
+    bad_weights,
+    curve,
+    spoiled,
+    task,
+)
 from scipy import sparse
 
 from parsimon import POLKClassifier, POLKRegressor, kernels
@@ -17,12 +25,6 @@ BATCH = GIVEN["batch_size"]
 def with_value(value, where=(3, 1)):
     changed = X.copy()
     changed[where] = value
-    return changed
-
-
-def spoiled(values, value):
-    changed = np.array(values, dtype=float)
-    changed[7] = value
     return changed
 
 
@@ -191,25 +193,10 @@ def test_targets(targets, message):
 
 
 def test_number_of_targets():
-    pair = np.column_stack([TARGETS, TARGETS])
-    model = make(POLKRegressor).fit(X, TARGETS)
-    assert_refused(model, lambda m: m.partial_fit(X, pair), "2 targets .* learned 1")
-    model = make(POLKRegressor).fit(X, pair)
-    assert_refused(model, lambda m: m.partial_fit(X, TARGETS), "1 targets .* learned 2")
+    assert_number_of_targets_stays(make(POLKRegressor), X, TARGETS)
 
 
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        (spoiled(np.ones(100), -1.0), "[Nn]egative"),
-        (spoiled(np.ones(100), np.nan), "NaN"),
-        (spoiled(np.ones(100), np.inf), "infinity"),
-        (np.ones(99), "sample_weight.shape"),
-        (np.ones((100, 2)), "1D array or scalar"),
-        (np.full(100, "a"), "could not convert"),
-    ],
-    ids=["negative", "NaN", "infinity", "too few", "two columns", "text"],
-)
+@bad_weights
 @both
 def test_sample_weights(cls, weight, message):
     for model in unfitted_and_fitted(cls):

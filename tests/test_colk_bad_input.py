@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from colk_common import GIVEN, outliers
 from numpy.testing import assert_array_equal
-from polk_common import assert_keeps_what_is_done, assert_refused
+from polk_common import (
+    assert_keeps_what_is_done,
+    assert_number_of_targets_stays,
+    assert_refused,
+    bad_weights,
+    spoiled,
+)
 from scipy import sparse
 
 from parsimon import (
@@ -81,12 +87,6 @@ def assert_both_refuse(cls, arguments, message, error=ValueError, settings=None,
             assert_refused(
                 model, lambda m, n=name: learn(m, n, *arguments, **extra), message, error
             )
-
-
-def spoiled(values, value):
-    changed = np.array(values, dtype=float)
-    changed[7] = value
-    return changed
 
 
 RISK_AWARE = [COLKRegressor, COLKClassifier]
@@ -231,12 +231,7 @@ def test_targets(cls):
 
 
 def test_number_of_targets():
-    pair = np.column_stack([TARGETS, TARGETS])
-    model = make(COLKRegressor).fit(X, TARGETS)
-    assert_refused(model, lambda m: m.partial_fit(X, pair), "2 targets .* learned 1")
-    model = make(COLKRegressor).fit(X, pair)
-    assert_refused(model, lambda m: m.partial_fit(X, TARGETS), "1 targets .* learned 2")
-    assert_refused(model, lambda m: m.partial_fit(X, pair[:, :, None]), "3|dim")
+    assert_number_of_targets_stays(make(COLKRegressor), X, TARGETS)
 
 
 def test_labels():
@@ -252,16 +247,7 @@ def test_labels():
     assert_refused(model, lambda m: m.partial_fit(X, LABELS, classes=[0, 1, 2]), "cannot change")
 
 
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        (spoiled(np.ones(100), -1.0), "[Nn]egative"),
-        (spoiled(np.ones(100), np.nan), "NaN"),
-        (np.ones(99), "sample_weight.shape"),
-        (np.ones((100, 2)), "1D array or scalar"),
-    ],
-    ids=["negative", "NaN", "too few", "two columns"],
-)
+@bad_weights
 @pytest.mark.parametrize("cls", RISK_AWARE)
 def test_sample_weights(cls, weight, message):
     assert_both_refuse(cls, data(cls), message, sample_weight=weight)
