@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "parsimon/algorithm/learner.hpp"
+#include "parsimon/algorithm/newton.hpp"
 #include "parsimon/rkhs/compression.hpp"
 #include "parsimon/rkhs/sparse_function.hpp"
 #include "parsimon/schedule/step.hpp"
@@ -19,6 +21,11 @@ struct OnlineSettings {
   double regularization = 0;
   // Whether predictions come from an average of the iterates, weighted towards the latest.
   bool average = false;
+  // Whether they come from weights that are solved, and how; then there is no average.
+  std::optional<NewtonSettings> newton = std::nullopt;
+
+  // Whether there are weights that predict beside those that are stepped.
+  bool has_predictor() const { return average || newton; }
 };
 
 // The samples of a mini-batch that a step adds to a function: those that have a weight.
@@ -85,7 +92,7 @@ class Online : public Learner {
 
   RowMatrix prediction_weights() const {
     RowMatrix weights = function_.predictor_weights();
-    if (!settings_.average) weights *= scale();
+    if (!settings_.has_predictor()) weights *= scale();
     return weights;
   }
 
@@ -105,7 +112,8 @@ class Online : public Learner {
          double regularizer_scale = 1)
       : settings_(std::move(settings)),
         outputs_(outputs),
-        function_(std::move(kernel), features, settings_.average ? 2 * outputs : outputs, outputs),
+        function_(std::move(kernel), features, settings_.has_predictor() ? 2 * outputs : outputs,
+                  outputs),
         regularizer_scale_(regularizer_scale) {
     const double rate = settings_.step.largest(), regularization = settings_.regularization;
     require(regularization >= 0 && rate * regularization * regularizer_scale < 1,
@@ -114,6 +122,12 @@ class Online : public Learner {
                 format_number(1 / regularizer_scale) +
                 ": choose a smaller learning rate or regularization.");
     settings_.compression.check(dictionary().kernel());
+    if (!settings_.newton) return;
+    require(!settings_.average, "Weights that are solved are not averaged.");
+    require(!settings_.compression.limit(settings_.compression.budget().at(1), 0).needs_no_factor(),
+            "Weights can only be solved where points are projected: give a budget, or a cap on the "
+            "points with projection.");
+    function_.keep_statistics();
   }
   Online(const Online&) = default;
   Online(Online&&) = default;

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <numeric>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "parsimon/algorithm/newton.hpp"
 #include "parsimon/algorithm/online.hpp"
 #include "parsimon/loss/loss.hpp"
 #include "parsimon/rkhs/least_squares.hpp"
@@ -22,12 +27,16 @@ struct PolkSettings : OnlineSettings {
 // Parsimonious online learning with kernels (Algorithm 2, POLK). Each mini-batch does
 //
 //   f <- KOMP((1 - eta lambda) f - (eta / B) sum_i l'(f(x_i), y_i) k(x_i, .), eps)
+//
+// With the second-order solver, f finds the points, and the weights that predict are solved on them
+// (newton.hpp).
 class Polk : public Online {
  public:
   Polk(KernelPtr kernel, const PolkSettings& settings, Index features, Index outputs)
       : Online(std::move(kernel), settings, features, outputs, settings.loss->regularizer_scale()),
         loss_(settings.loss) {
     loss_->check_targets(RowMatrix(0, loss_->target_columns(outputs)), outputs);
+    if (settings_.newton) newton_.emplace(*settings_.newton, loss_);
   }
 
   PolkSettings settings() const { return {loss_, Online::settings()}; }
@@ -95,6 +104,61 @@ class Polk : public Online {
     if (!weights.allFinite()) throw DivergenceError("The least-squares fit is not finite.");
     function_.function_weights() = weights;
     function_.predictor_weights() = weights;
+    if (!newton_) return;
+    assume(refit.problem.normal(), refit.problem.right(),
+           refit.problem.coordinates(settings_.regularization), refit.problem.count());
+  }
+
+  // -- weights that are solved ---------------------------------------------------------------------
+
+  bool is_solved() const { return newton_.has_value(); }
+  const Newton& newton() const { return *newton_; }
+  void restore_newton(const Statistics::State& statistics, const Newton::State& state) {
+    function_.statistics().restore(statistics);
+    newton_->restore(state);
+  }
+
+  // The orthonormal coordinates of samples in the span of the basis, one row per sample.
+  template <typename Samples>
+  RowMatrix coordinates(const Samples& samples) {
+    require_features(samples.cols(), "samples");
+    if (function_.basis_size() == 0 && model_order() > 0) function_.refactor();
+    RowMatrix result(samples.rows(), function_.basis_size());
+    Batch batch;
+    std::vector<Index> all;
+    for (Index start = 0; start < samples.rows(); start += kEvaluationBlock) {
+      const Index count = std::min(kEvaluationBlock, samples.rows() - start);
+      all.resize(static_cast<std::size_t>(count));
+      std::iota(all.begin(), all.end(), Index{0});
+      function_.compare(widened_.rows(samples, start, count), batch);
+      const auto columns = function_.coordinates(batch, all);
+      linalg::transpose(columns, result.data() + start * result.cols(), result.cols());
+    }
+    return result;
+  }
+
+  // Weights that have been solved from all samples at once, with what they said (statistics.hpp):
+  // learning goes on from there. normal: its lower triangle counts.
+  void assume(const ConstRows& normal, const ConstRows& right, const ConstRows& solution,
+              double samples) {
+    const Index size = function_.basis_size();
+    require(normal.rows() == size && normal.cols() == size && right.rows() == size &&
+                solution.rows() == size && right.cols() == outputs() &&
+                solution.cols() == outputs(),
+            "The statistics are not those of this dictionary.");
+    require(normal.allFinite() && right.allFinite() && is_bounded(solution),
+            "The solved weights are not finite.");
+    function_.set_predictor(solution);
+    function_.function_weights() = function_.predictor_weights().eval();
+    if (!newton_) return;
+    function_.statistics().restore({normal, right, solution, RowMatrix(size, 0)});
+    newton_->assume(samples);
+  }
+
+  // KOMP on the function that predicts, once more; it is what is stepped from then on.
+  CompressionReport compress(double budget, Index max_points) {
+    function_.function_weights() = function_.predictor_weights().eval();
+    return function_.compress(Limit(budget, max_points));
   }
 
  private:
@@ -112,7 +176,10 @@ class Polk : public Online {
     weights *= -step.eta / static_cast<double>(samples.rows());
     require_bounded(is_within_bounds(step), "The predictions have", step.record.loss, "mini-batch",
                     "Choose a smaller learning rate, or scale the targets.");
-    return finish(step, function_.add(plan(step, samples)));
+    if (newton_) step.record.loss = newton_->judge(function_, batch_, targets);
+    const StepRecord record = finish(step, function_.add(plan(step, samples)));
+    if (newton_) newton_->learn(function_, batch_, targets, sample_weights);
+    return record;
   }
 
   template <typename Samples>
@@ -127,6 +194,7 @@ class Polk : public Online {
   }
 
   LossPtr loss_;
+  std::optional<Newton> newton_;
 
   Widened widened_;
   RowBuffer gradient_;

@@ -71,6 +71,10 @@ struct Loops {
   // `edge`.
   void (*rotate)(double* root, Index stride, Index size, Index j, Index begin, Index end,
                  const double* cosines, const double* sines, double* carried, double* edge);
+  // The same rotations of the columns begin .. end (multiples of the lanes) of `count` full rows:
+  // row i becomes what rotation i leaves of it, and the last one what has been carried there.
+  void (*rotate_rows)(double* rows, Index stride, Index count, Index begin, Index end,
+                      const double* cosines, const double* sines);
   // Rows first .. last of the root of an inverse, when A grows by g g' (Carlson): with v = T g,
   // product += v_j T(j, :), T(j, :) <- shrink_j T(j, :) - pull_j (product before).
   void (*update_rows)(double* root, Index stride, Index first, Index last, const double* v,

@@ -168,6 +168,37 @@ inline void rotate(double* root, Index stride, Index size, Index j, Index begin,
   }
 }
 
+inline void rotate_rows(double* rows, Index stride, Index count, Index begin, Index end,
+                        const double* cosines, const double* sines) {
+  using namespace Eigen::internal;
+  // Vectors of columns stay in registers on their way down.
+  const auto turn = [&](Index k, auto vectors) {
+    constexpr Index lane = lanes<double>;
+    constexpr int count_at_once = decltype(vectors)::value;
+    Packet<double> carried[count_at_once];
+    PARSIMON_UNROLL for (int v = 0; v < count_at_once; ++v) {
+      carried[v] = ploadu<Packet<double>>(rows + k + v * lane);
+    }
+    for (Index i = 0; i + 1 < count; ++i) {
+      const auto sine = pset1<Packet<double>>(sines[i]), cosine = pset1<Packet<double>>(cosines[i]);
+      double* kept = rows + i * stride + k;
+      PARSIMON_UNROLL for (int v = 0; v < count_at_once; ++v) {
+        const auto next = ploadu<Packet<double>>(kept + stride + v * lane);
+        pstoreu(kept + v * lane, pmadd(sine, next, pmul(pnegate(cosine), carried[v])));
+        carried[v] = pmadd(sine, carried[v], pmul(cosine, next));
+      }
+    }
+    PARSIMON_UNROLL for (int v = 0; v < count_at_once; ++v) {
+      pstoreu(rows + (count - 1) * stride + k + v * lane, carried[v]);
+    }
+  };
+  Index k = begin;
+  for (; k + 8 * lanes<double> <= end; k += 8 * lanes<double>) {
+    turn(k, std::integral_constant<int, 8>());
+  }
+  for (; k < end; k += lanes<double>) turn(k, std::integral_constant<int, 1>());
+}
+
 template <int count>
 void update_some_rows(double* root, Index stride, Index first, const double* v,
                       const double* shrink, const double* pull, double* product) {
@@ -391,6 +422,7 @@ inline constexpr Loops kNativeLoops = {
     native::whiten_few,
     native::spread_few,
     native::rotate,
+    native::rotate_rows,
     native::update_rows,
     native::score,
     native::move_by,

@@ -160,6 +160,29 @@ inline void multiply_transpose_by(const ConstRows& a, const ConstRows& b, Rows v
             values.outerStride());
 }
 
+struct OuterProduct;
+
+// The lower triangle of sum += a a'.
+inline void add_outer_product(const ConstRows& a, Rows sum) {
+  const Index size = a.rows(), depth = a.cols();
+  if (size == 0 || depth == 0) return;
+  const Narrow<double> right =
+      narrow_transpose<double>({a.data(), a.outerStride()}, size, depth);
+  const double flops = static_cast<double>(depth) * static_cast<double>(size * size);
+  share(size, 2 * kGrain, flops, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; i += 2 * kGrain) {
+      const Index last = std::min(i + 2 * kGrain, end), width = padded(last);
+      double* product = scratch<OuterProduct>((last - i) * width);
+      loops().multiply(last - i, width, depth, {a.data() + i * a.outerStride(), a.outerStride()},
+                       right, product, width);
+      for (Index r = i; r < last; ++r) {
+        double* row = sum.data() + r * sum.outerStride();
+        for (Index j = 0; j <= r; ++j) row[j] += product[(r - i) * width + j];
+      }
+    }
+  });
+}
+
 struct SelfProduct;
 
 // The lower triangle of sum += a' a.

@@ -49,6 +49,10 @@ class ColumnRemoval {
     last_row[j] = corner;
   }
 
+  // Those of the last removal: rotation i turns rows j + i and j + i + 1.
+  const double* cosines(Index j) const { return cosines_.data() + j; }
+  const double* sines(Index j) const { return sines_.data() + j; }
+
  private:
   // Parts of the columns are a multiple of this wide: whole cache lines.
   static constexpr Index kPartWidth = 64;

@@ -259,24 +259,59 @@ inline bool invert_positive(Rows matrix) {
   return true;
 }
 
+// right <- L^-1 right, nearly all in products of matrices.
+inline void solve_lower(const ConstRows& lower, Rows right) {
+  const Index size = lower.rows(), columns = right.cols();
+  for (Index i = 0; i < size; i += kSmallTriangle) {
+    const Index width = std::min(kSmallTriangle, size - i);
+    Rows block = right.middleRows(i, width);
+    if (i > 0) {
+      auto product = product_of_blocks(width, columns);
+      multiply(lower.block(i, 0, width, i), right.topRows(i), product);
+      block -= product;
+    }
+    for (Index r = 0; r < width; ++r) {
+      const double* factors = lower.data() + (i + r) * lower.outerStride() + i;
+      double* row = block.data() + r * block.outerStride();
+      for (Index k = 0; k < r; ++k) {
+        const double* above = block.data() + k * block.outerStride();
+        for (Index c = 0; c < columns; ++c) row[c] -= factors[k] * above[c];
+      }
+      for (Index c = 0; c < columns; ++c) row[c] /= factors[r];
+    }
+  }
+}
+
+// right <- L'^-1 right, likewise.
+inline void solve_lower_transpose(const ConstRows& lower, Rows right) {
+  const Index size = lower.rows(), columns = right.cols(), stride = lower.outerStride();
+  const Index blocks = (size + kSmallTriangle - 1) / kSmallTriangle;
+  for (Index i = (blocks - 1) * kSmallTriangle; i >= 0; i -= kSmallTriangle) {
+    const Index width = std::min(kSmallTriangle, size - i), below = size - i - width;
+    Rows block = right.middleRows(i, width);
+    if (below > 0) {
+      auto product = product_of_blocks(width, columns);
+      multiply_rows({lower.data() + (i + width) * stride + i, 1, stride}, below,
+                    narrow(right.bottomRows(below)), product);
+      block -= product;
+    }
+    for (Index r = width - 1; r >= 0; --r) {
+      double* row = block.data() + r * block.outerStride();
+      for (Index k = r + 1; k < width; ++k) {
+        const double factor = lower.data()[(i + k) * stride + i + r];
+        const double* under = block.data() + k * block.outerStride();
+        for (Index c = 0; c < columns; ++c) row[c] -= factor * under[c];
+      }
+      const double pivot = lower.data()[(i + r) * stride + i + r];
+      for (Index c = 0; c < columns; ++c) row[c] /= pivot;
+    }
+  }
+}
+
 // right <- A^-1 right, given L with L L' = A.
 inline void solve_cholesky(const ConstRows& lower, Rows right) {
-  const Index size = lower.rows(), columns = right.cols();
-  const auto row = [&](Index i) { return right.data() + i * right.outerStride(); };
-  for (Index i = 0; i < size; ++i) {
-    const double* factors = lower.data() + i * lower.outerStride();
-    for (Index k = 0; k < i; ++k) {
-      for (Index c = 0; c < columns; ++c) row(i)[c] -= factors[k] * row(k)[c];
-    }
-    for (Index c = 0; c < columns; ++c) row(i)[c] /= factors[i];
-  }
-  for (Index i = size - 1; i >= 0; --i) {
-    const double* factors = lower.data() + i * lower.outerStride();
-    for (Index c = 0; c < columns; ++c) row(i)[c] /= factors[i];
-    for (Index k = 0; k < i; ++k) {
-      for (Index c = 0; c < columns; ++c) row(k)[c] -= factors[k] * row(i)[c];
-    }
-  }
+  solve_lower(lower, right);
+  solve_lower_transpose(lower, right);
 }
 
 }  // namespace parsimon::linalg

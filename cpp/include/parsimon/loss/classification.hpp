@@ -87,6 +87,17 @@ class BinaryLogisticLoss final : public BinaryLoss<ProbabilisticLoss> {
     }
   }
 
+  // The tightest parabola that has the same slope at -f (Jaakkola and Jordan): at most 1/4.
+  void majorise(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
+                Rows gradient, Eigen::Ref<Vector> curvature) const override {
+    evaluate(predictions, targets, values, gradient);
+    for (Index i = 0; i < predictions.rows(); ++i) {
+      const double size = std::abs(predictions(i, 0));
+      curvature(i) = size < 1e-4 ? 0.25 : std::tanh(size / 2) / (2 * size);
+    }
+  }
+  bool has_curvature() const override { return true; }
+
   void probabilities(const ConstRows& predictions, Rows out) const override {
     for (Index i = 0; i < predictions.rows(); ++i) {
       out(i, 0) = sigmoid(-predictions(i, 0));
@@ -122,6 +133,14 @@ class MulticlassLogisticLoss final : public MulticlassLoss<ProbabilisticLoss> {
       gradient(i, y) = -others;
     }
   }
+
+  // Its second derivative is at most 1/2 in any direction (Boehning).
+  void majorise(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
+                Rows gradient, Eigen::Ref<Vector> curvature) const override {
+    evaluate(predictions, targets, values, gradient);
+    curvature.setConstant(0.5);
+  }
+  bool has_curvature() const override { return true; }
 
   void probabilities(const ConstRows& predictions, Rows out) const override {
     for (Index i = 0; i < predictions.rows(); ++i) apply_softmax(predictions, i, out);
@@ -187,24 +206,64 @@ class MirrorLogisticLoss final : public MulticlassLoss<ProbabilisticLoss> {
   MulticlassLogisticLoss logistic_;
 };
 
-// max(0, 1 - s f) with s = +1 for class 1 and -1 for class 0.
-class BinaryHingeLoss final : public BinaryLoss<ClassificationLoss> {
+// A function of v = 1 - s f, how far a prediction is from where it should be, or of 1 + f_r - f_y:
+// the hinge max(0, v), or its square, max(0, v)^2 / 2.
+//
+// Where curvature is used, the hinge becomes v^2 / 2 up to v = 1 and v - 1/2 beyond.
+struct Hinge {
+  static constexpr const char* name = "hinge";
+  static double value(double v) { return std::max(0.0, v); }
+  static double slope(double v) { return v > 0.0 ? 1.0 : 0.0; }
+  static double smooth_value(double v) { return v < 1 ? 0.5 * v * v : v - 0.5; }
+  static double smooth_slope(double v) { return std::min(v, 1.0); }
+  static double curvature(double v) { return 1 / std::max(v, 1.0); }
+};
+
+struct SquaredHinge {
+  static constexpr const char* name = "squared_hinge";
+  static double value(double v) { return v > 0.0 ? 0.5 * v * v : 0.0; }
+  static double slope(double v) { return std::max(0.0, v); }
+  static double smooth_value(double v) { return 0.5 * v * v; }
+  static double smooth_slope(double v) { return v; }
+  static double curvature(double) { return 1; }
+};
+
+// With s = +1 for class 1 and -1 for class 0.
+template <class Shape>
+class BinaryMarginLoss final : public BinaryLoss<ClassificationLoss> {
  public:
   void evaluate(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
                 Rows gradient) const override {
     for (Index i = 0; i < predictions.rows(); ++i) {
-      const double s = sign(targets(i, 0));
+      const double s = this->sign(targets(i, 0));
       const double violation = 1.0 - s * predictions(i, 0);
-      values(i) = std::max(0.0, violation);
-      gradient(i, 0) = violation > 0.0 ? -s : 0.0;
+      values(i) = Shape::value(violation);
+      gradient(i, 0) = violation > 0.0 ? -s * Shape::slope(violation) : 0.0;
     }
   }
 
-  std::string describe() const override { return "binary_hinge"; }
+  void majorise(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
+                Rows gradient, Eigen::Ref<Vector> curvature) const override {
+    for (Index i = 0; i < predictions.rows(); ++i) {
+      const double s = this->sign(targets(i, 0));
+      const double violation = 1.0 - s * predictions(i, 0);
+      const bool counts = violation > 0;
+      values(i) = counts ? Shape::smooth_value(violation) : 0.0;
+      gradient(i, 0) = counts ? -s * Shape::smooth_slope(violation) : 0.0;
+      curvature(i) = counts ? Shape::curvature(violation) : 0.0;
+    }
+  }
+  bool has_curvature() const override { return true; }
+
+  std::string describe() const override { return std::string("binary_") + Shape::name; }
 };
 
-// max(0, 1 + f_r - f_y), r the best wrong class (the lowest index among equals).
-class MulticlassHingeLoss final : public MulticlassLoss<ClassificationLoss> {
+using BinaryHingeLoss = BinaryMarginLoss<Hinge>;
+using BinarySquaredHingeLoss = BinaryMarginLoss<SquaredHinge>;
+
+// With r the best wrong class (the lowest index among equals).
+template <class Shape>
+class MulticlassMarginLoss final : public MulticlassLoss<ClassificationLoss> {
  public:
   void evaluate(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
                 Rows gradient) const override {
@@ -213,17 +272,36 @@ class MulticlassHingeLoss final : public MulticlassLoss<ClassificationLoss> {
       const Index y = static_cast<Index>(targets(i, 0));
       const Index r = best_wrong_class(predictions, i, y);
       const double violation = 1.0 + (predictions(i, r) - predictions(i, y));
-      values(i) = std::max(0.0, violation);
+      values(i) = Shape::value(violation);
       if (violation > 0.0) {
-        gradient(i, r) = 1.0;
-        gradient(i, y) = -1.0;
+        gradient(i, r) = Shape::slope(violation);
+        gradient(i, y) = -Shape::slope(violation);
       }
     }
   }
 
+  // The curvature is that of each of the two outputs. In the direction in which they move apart it
+  // is twice that; a step that is too long there ends beyond the margin, where nothing pulls back.
+  void majorise(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
+                Rows gradient, Eigen::Ref<Vector> curvature) const override {
+    gradient.setZero();
+    for (Index i = 0; i < predictions.rows(); ++i) {
+      const Index y = static_cast<Index>(targets(i, 0));
+      const Index r = best_wrong_class(predictions, i, y);
+      const double violation = 1.0 + (predictions(i, r) - predictions(i, y));
+      const bool counts = violation > 0;
+      values(i) = counts ? Shape::smooth_value(violation) : 0.0;
+      curvature(i) = counts ? Shape::curvature(violation) : 0.0;
+      if (!counts) continue;
+      gradient(i, r) = Shape::smooth_slope(violation);
+      gradient(i, y) = -gradient(i, r);
+    }
+  }
+  bool has_curvature() const override { return true; }
+
   double regularizer_scale() const override { return 2.0; }
 
-  std::string describe() const override { return "multiclass_hinge"; }
+  std::string describe() const override { return std::string("multiclass_") + Shape::name; }
 
  private:
   static Index best_wrong_class(const ConstRows& predictions, Index i, Index y) {
@@ -234,5 +312,8 @@ class MulticlassHingeLoss final : public MulticlassLoss<ClassificationLoss> {
     return best;
   }
 };
+
+using MulticlassHingeLoss = MulticlassMarginLoss<Hinge>;
+using MulticlassSquaredHingeLoss = MulticlassMarginLoss<SquaredHinge>;
 
 }  // namespace parsimon

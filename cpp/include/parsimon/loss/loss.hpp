@@ -24,6 +24,21 @@ class Loss {
   virtual void evaluate(const ConstRows& predictions, const ConstRows& targets,
                         Eigen::Ref<Vector> values, Rows gradient) const = 0;
 
+  // For solvers that use curvature: of this loss, or of the smooth one that they minimise in its
+  // place, values and gradient as above, and one number h_i per sample such that
+  //
+  //   l(p) <= values(i) + <gradient.row(i), p - f_i> + h_i / 2 ||p - f_i||^2,   f_i the prediction,
+  //
+  // everywhere, or (multi-class hinge losses) along each output. One number for all outputs, so that
+  // they share one matrix. 0 where a sample is predicted well enough to say nothing.
+  virtual void majorise(const ConstRows& predictions, const ConstRows& targets,
+                        Eigen::Ref<Vector> values, Rows gradient,
+                        Eigen::Ref<Vector> curvature) const {
+    (void)predictions, (void)targets, (void)values, (void)gradient, (void)curvature;
+    throw Error("The loss " + describe() + " has no second-order solver: use solver=\"sgd\".");
+  }
+  virtual bool has_curvature() const { return false; }
+
   // The regulariser is (this * lambda / 2) ||f||^2: the papers use lambda ||f||^2 with the
   // multi-class hinge loss and lambda / 2 ||f||^2 elsewhere.
   virtual double regularizer_scale() const { return 1.0; }

@@ -44,6 +44,8 @@ inline LossPtr make_plain_loss(const std::string& name) {
   if (name == "mirror_logistic") return std::make_shared<MirrorLogisticLoss>();
   if (name == "binary_hinge") return std::make_shared<BinaryHingeLoss>();
   if (name == "multiclass_hinge") return std::make_shared<MulticlassHingeLoss>();
+  if (name == "binary_squared_hinge") return std::make_shared<BinarySquaredHingeLoss>();
+  if (name == "multiclass_squared_hinge") return std::make_shared<MulticlassSquaredHingeLoss>();
   return nullptr;
 }
 
@@ -59,7 +61,7 @@ inline LossPtr parse_loss(const std::string& text) {
   throw Error("There is no loss \"" + text +
               "\": use squared, squared(scale), huber(threshold), epsilon_insensitive(tolerance), "
               "pinball(quantile), binary_logistic, multiclass_logistic, mirror_logistic, "
-              "binary_hinge or multiclass_hinge.");
+              "binary_hinge, multiclass_hinge, binary_squared_hinge or multiclass_squared_hinge.");
 }
 
 }  // namespace parsimon

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -13,6 +14,10 @@ namespace parsimon {
 // Derived::judge(prediction, target, slope) returns the value and sets slope to its derivative by
 // the prediction. At a kink the slope is a subgradient, 0 where 0 is one, so that a sample that is
 // predicted well enough adds nothing to the model.
+//
+// Derived::bound(prediction, target, slope, curvature) is the same of the smooth loss that takes its
+// place where curvature is used, with that of a parabola that touches it at the prediction and lies
+// above it elsewhere.
 template <class Derived>
 class ElementwiseLoss : public Loss {
  public:
@@ -45,7 +50,34 @@ class ElementwiseLoss : public Loss {
     }
   }
 
+  void majorise(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
+                Rows gradient, Eigen::Ref<Vector> curvature) const final {
+    const Derived& loss = static_cast<const Derived&>(*this);
+    for (Index i = 0; i < predictions.rows(); ++i) {
+      values(i) = curvature(i) = 0;
+      for (Index c = 0; c < predictions.cols(); ++c) {
+        double slope = 0, bend = 0;
+        values(i) += loss.bound(predictions(i, c), targets(i, c), slope, bend);
+        gradient(i, c) = slope;
+        curvature(i) = std::max(curvature(i), bend);
+      }
+    }
+  }
+  bool has_curvature() const final { return true; }
+
   bool is_classification() const final { return false; }
+
+ protected:
+  // Kinks are rounded off over this width, for targets of about unit spread.
+  static constexpr double kSmoothing = 0.05;
+
+  // |r| with a parabola around 0, and the curvature of parabolas that touch it.
+  static double smooth_absolute(double r, double& slope, double& curvature) {
+    const double size = std::abs(r);
+    curvature = 1 / std::max(size, kSmoothing);
+    slope = curvature * r;
+    return size < kSmoothing ? 0.5 * slope * r : size - 0.5 * kSmoothing;
+  }
 };
 
 // scale (f - y)^2 / 2. The COLK paper has no 1/2: its loss is that of scale 2.
@@ -61,6 +93,11 @@ class SquaredLoss final : public ElementwiseLoss<SquaredLoss> {
     const double difference = prediction - target;
     slope = scale_ * difference;
     return 0.5 * slope * difference;
+  }
+
+  double bound(double prediction, double target, double& slope, double& curvature) const {
+    curvature = scale_;
+    return judge(prediction, target, slope);
   }
 
   bool is_squared() const override { return scale_ == 1; }
@@ -94,6 +131,12 @@ class HuberLoss final : public ElementwiseLoss<HuberLoss> {
     return threshold_ * (size - 0.5 * threshold_);
   }
 
+  double bound(double prediction, double target, double& slope, double& curvature) const {
+    const double size = std::abs(prediction - target);
+    curvature = size <= threshold_ ? 1 : threshold_ / size;
+    return judge(prediction, target, slope);
+  }
+
   double threshold() const { return threshold_; }
   std::string describe() const override { return "huber(" + format_number(threshold_) + ")"; }
 
@@ -116,6 +159,14 @@ class EpsilonInsensitiveLoss final : public ElementwiseLoss<EpsilonInsensitiveLo
     const double excess = std::abs(residual) - tolerance_;
     slope = excess > 0.0 ? std::copysign(1.0, residual) : 0.0;
     return excess > 0.0 ? excess : 0.0;
+  }
+
+  double bound(double prediction, double target, double& slope, double& curvature) const {
+    const double residual = prediction - target, excess = std::abs(residual) - tolerance_;
+    if (excess <= 0) return 0;
+    const double value = smooth_absolute(excess, slope, curvature);
+    slope = std::copysign(slope, residual);
+    return value;
   }
 
   double tolerance() const { return tolerance_; }
@@ -142,6 +193,14 @@ class PinballLoss final : public ElementwiseLoss<PinballLoss> {
     const double residual = target - prediction;
     slope = residual > 0.0 ? -quantile_ : residual < 0.0 ? 1.0 - quantile_ : 0.0;
     return -slope * residual;
+  }
+
+  double bound(double prediction, double target, double& slope, double& curvature) const {
+    const double residual = prediction - target, tilt = 0.5 - quantile_;
+    const double value = 0.5 * smooth_absolute(residual, slope, curvature) + tilt * residual;
+    slope = 0.5 * slope + tilt;
+    curvature *= 0.5;
+    return value;
   }
 
   double quantile() const { return quantile_; }

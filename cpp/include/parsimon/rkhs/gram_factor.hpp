@@ -12,6 +12,15 @@
 
 namespace parsimon {
 
+// How the orthonormal coordinates T k(D, x) of a basis have turned since they were last read: one
+// entry for each point that left, of the rotations of rows from its own on.
+struct Turn {
+  Index point;
+  Index size;  // of the basis before
+  std::vector<double> cosines;
+  std::vector<double> sines;
+};
+
 // A square root of the inverse of a Gram matrix K that follows the points as they come and go.
 //
 // Invariant:  T.transpose() * T == K.inverse(),  T lower triangular with a positive diagonal,
@@ -83,6 +92,12 @@ class GramFactor {
   // all of column j there.
   void remove(Index j, Eigen::Ref<Vector> pivot_row) {
     removal_.run(storage_.row(0), storage_.size(), size_, j, pivot_row.data());
+    if (keeps_turns_) {
+      const Index count = size_ - 1 - j;
+      const double* cosines = removal_.cosines(j);
+      const double* sines = removal_.sines(j);
+      turns_.push_back({j, size_, {cosines, cosines + count}, {sines, sines + count}});
+    }
     stale_.clear();
     for (Index i = 0, target = 0; i < size_; ++i) {
       if (i == j) continue;
@@ -95,6 +110,11 @@ class GramFactor {
     --size_;
     for (const Index i : stale_) refresh_diagonal(i);
   }
+
+  // From now on, what removals do to the coordinates is written down until somebody has read it.
+  void keep_turns() { keeps_turns_ = true; }
+  const std::vector<Turn>& turns() const { return turns_; }
+  void forget_turns() { turns_.clear(); }
 
   // How far T is from its invariant along one direction, O(size()^2): with k = K e_j,
   // T k and the solution y of T' y = e_j are the same vector if T K T' = I.
@@ -162,6 +182,8 @@ class GramFactor {
 
   linalg::ColumnRemoval removal_;
   std::vector<Index> stale_;
+  std::vector<Turn> turns_;
+  bool keeps_turns_ = false;
 };
 
 }  // namespace parsimon

@@ -47,10 +47,20 @@ class LeastSquares {
     count_ += static_cast<double>(samples.rows());
   }
 
-  // A row of weights for each point of the dictionary, zero outside the basis.
+  const RowMatrix& normal() const { return normal_; }
+  const RowMatrix& right() const { return right_; }
+  double count() const { return count_; }
+
+  // One row of weights for each point of the dictionary, zero outside the basis.
   RowMatrix solve(const SparseFunction& function, double ridge) const {
     RowMatrix weights = RowMatrix::Zero(function.model_order(), right_.cols());
     if (normal_.rows() == 0) return weights;
+    function.factor().unwhiten(coordinates(ridge), weights.topRows(normal_.rows()));
+    return weights;
+  }
+
+  // Of the same function, in the orthonormal coordinates.
+  RowMatrix coordinates(double ridge) const {
     double trace = 0;
     for (Index i = 0; i < normal_.rows(); ++i) trace += normal_(i, i);
     double damping =
@@ -64,8 +74,7 @@ class LeastSquares {
     // Rounding may eat up a ridge that is too small; NaN, which no ridge mends, ends it, too.
     while (!damped() && damping < trace) damping *= 10;
     linalg::solve_cholesky(normal, solution);
-    function.factor().unwhiten(solution, weights.topRows(normal.rows()));
-    return weights;
+    return solution;
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "parsimon/rkhs/merge.hpp"
 #include "parsimon/rkhs/newcomers.hpp"
 #include "parsimon/rkhs/remove.hpp"
+#include "parsimon/rkhs/statistics.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -61,6 +63,8 @@ struct Move {
 //                the same dictionary, are projected along and decide nothing. The last `scored` of
 //                all columns predict: a passenger (an average of the iterates, say), or the
 //                function itself if there is none.
+//   statistics   what samples have said about the weights, if they are kept: in the coordinates of
+//                the basis, which they follow.
 class SparseFunction {
  public:
   SparseFunction(KernelPtr kernel, Index features, Index columns, Index scored)
@@ -94,9 +98,19 @@ class SparseFunction {
     return {std::move(dictionary), weights.all().leftCols(scored_)};
   }
 
+  // From now on there are statistics. Only projection keeps a factor, without which there are none.
+  void keep_statistics() {
+    statistics_.emplace(scored_);
+    factor_.keep_turns();
+  }
+  bool keeps_statistics() const { return statistics_.has_value(); }
+  Statistics& statistics() { return *statistics_; }
+  const Statistics& statistics() const { return *statistics_; }
+
   // Must precede evaluate() and add(): the order of the dictionary may change here.
   void compare(const ConstRows& samples, Batch& batch) {
     if (changes_ >= kDrifted) refactor();
+    has_moved_ = false;
     dictionary_.make_views(samples, batch.views);
     auto values = batch.kernel_values.resize(model_order(), samples.rows());
     if (model_order() > 0) {
@@ -107,6 +121,52 @@ class SparseFunction {
   // values = f at the samples of the batch
   void evaluate(const Batch& batch, Rows values) const {
     linalg::multiply_transpose_by(batch.kernel_values.all(), function_weights(), values);
+  }
+
+  // The same for the weights that predict.
+  void evaluate_predictor(const Batch& batch, Rows values) const {
+    linalg::multiply_transpose_by(batch.kernel_values.all(), predictor_weights(), values);
+  }
+
+  // The orthonormal coordinates of some samples of the batch in the span of the basis as it is after
+  // the step, one column each.
+  RowBuffer::Map coordinates(const Batch& batch, const std::vector<Index>& chosen) {
+    const auto count = static_cast<Index>(chosen.size());
+    const Index known = batch.kernel_values.rows();
+    auto values = chosen_values_.resize(basis_size(), count);
+    joined_.clear();
+    for (Index i = 0; i < basis_size(); ++i) {
+      const Index origin = has_moved_ ? order_[static_cast<std::size_t>(i)] : i;
+      if (origin >= known) {
+        joined_.push_back(i);
+        continue;
+      }
+      const double* from = batch.kernel_values.row(origin).data();
+      for (Index k = 0; k < count; ++k) values(i, k) = from[chosen[static_cast<std::size_t>(k)]];
+    }
+    if (!joined_.empty()) {
+      const std::vector<View> joined = dictionary_.views_of(joined_);
+      const Index samples = batch.kernel_values.columns();
+      auto block = joined_values_.resize(static_cast<Index>(joined_.size()), samples);
+      dictionary_.kernel().block(joined.data(), batch.views.data(), block);
+      for (Index j = 0; j < block.rows(); ++j) {
+        const Index i = joined_[static_cast<std::size_t>(j)];
+        for (Index k = 0; k < count; ++k) values(i, k) = block(j, chosen[static_cast<std::size_t>(k)]);
+      }
+    }
+    auto whitened = chosen_coordinates_.resize(basis_size(), count);
+    factor_.whiten(values, whitened);
+    return whitened;
+  }
+
+  // The weights that predict become those of the function with these coordinates.
+  void set_predictor(const ConstRows& coordinates) {
+    auto weights = solved_weights_.resize(basis_size(), scored_);
+    factor_.unwhiten(coordinates, weights);
+    for (Index i = 0; i < model_order(); ++i) {
+      double* predictor = weights_.row(i).data() + weights_.columns() - scored_;
+      for (Index c = 0; c < scored_; ++c) predictor[c] = i < basis_size() ? weights(i, c) : 0.0;
+    }
   }
 
   // The part of a step that may throw: it changes nothing yet. Two functions that are prepared
@@ -126,6 +186,7 @@ class SparseFunction {
     auto cross = candidates_.cross().all();
     linalg::select_columns(move.batch.kernel_values.all(), move.active, count, cross, old);
     dependents_.refresh(dictionary_, factor_);
+    if (statistics_) statistics_->reserve(basis_size() + candidates_.size(), 0);
     drifted_ = has_drifted();
   }
 
@@ -162,14 +223,14 @@ class SparseFunction {
     }
   }
 
-  // f <- KOMP(f, budget)
-  CompressionReport compress(double budget) {
+  // f <- KOMP(f, limit)
+  CompressionReport compress(const Limit& limit) {
     if (changes_ > 0) refactor();
     start_election();
     candidates_.compare(dictionary_, basis_size(), 0);
     require_finite(candidates_.gram());
     start_report();
-    settle(RowMatrix(0, dictionary_.features()), nullptr, budget, stakes(budget));
+    settle(RowMatrix(0, dictionary_.features()), nullptr, limit, stakes(limit.budget));
     // Points that were worth a closer look may be too nearly dependent to build upon.
     if (candidates_.size() > 0) refactor();
     report_.model_order = model_order();
@@ -192,8 +253,16 @@ class SparseFunction {
   // Builds the factor anew from the kernel, protected points first. Repairs any drift.
   void refactor() {
     FreshFactor fresh(dictionary_);
+    if (statistics_ && statistics_->size() > 0) {
+      Statistics followed = *statistics_;
+      followed.change_basis(turn_towards(fresh));
+      std::swap(*statistics_, followed);
+    } else if (statistics_) {
+      statistics_->grow(fresh.factor.size());
+    }
     // The kernel may throw above; from here on nothing does.
     std::swap(factor_, fresh.factor);
+    if (statistics_) factor_.keep_turns();
     dictionary_.select(fresh.order);
     weights_.select(fresh.order);
     dependents_.invalidate();
@@ -247,6 +316,22 @@ class SparseFunction {
       candidates_.add({true, i, dictionary_.id(i)}, dictionary_.views(), weights_.row(i).data(),
                       weights_.columns());
     }
+  }
+
+  // What turns coordinates of this basis into those of a fresh one: T_fresh K(fresh, this) T'.
+  RowMatrix turn_towards(const FreshFactor& fresh) const {
+    std::vector<Index> old(static_cast<std::size_t>(basis_size()));
+    std::iota(old.begin(), old.end(), Index{0});
+    const std::vector<Index> basis(fresh.order.begin(), fresh.order.begin() + fresh.factor.size());
+    const std::vector<View> old_views = dictionary_.views_of(old);
+    const std::vector<View> views = dictionary_.views_of(basis);
+    RowMatrix cross(basis_size(), fresh.factor.size()), half(cross.rows(), cross.cols());
+    dictionary_.kernel().block(old_views.data(), views.data(), cross);
+    factor_.whiten(cross, half);
+    RowMatrix turned(fresh.factor.size(), basis_size()), result(turned.rows(), turned.cols());
+    linalg::transpose(half, turned.data(), turned.cols());
+    fresh.factor.whiten(turned, result);
+    return result;
   }
 
   void forget_factor() {
@@ -437,10 +522,15 @@ class SparseFunction {
     if (changed > 0) dependents_.invalidate();
     changes_ += changed;
     dictionary_.select(order_);
+    has_moved_ = true;
   }
 
   void join_factor() {
-    if (newcomers_.size() > 0) factor_.append(newcomers_.coefficient_rows(), newcomers_.factor());
+    for (const Turn& turn : factor_.turns()) statistics_->follow(turn);
+    factor_.forget_turns();
+    if (newcomers_.size() == 0) return;
+    factor_.append(newcomers_.coefficient_rows(), newcomers_.factor());
+    if (statistics_) statistics_->grow(newcomers_.size());
   }
 
   // -- without a factor --------------------------------------------------------------------------
@@ -533,6 +623,9 @@ class SparseFunction {
   Index changes_ = 0;
   Index probes_ = 0;
 
+  std::optional<Statistics> statistics_;
+  bool has_moved_ = false;  // since compare(): order_ says where each point was then
+
   Dependents dependents_;
   Candidates candidates_;
   RowBuffer outside_weights_;
@@ -546,6 +639,11 @@ class SparseFunction {
   std::vector<double> self_kernel_;
   std::vector<View> probe_views_;
   RowBuffer probe_values_;
+  std::vector<Index> joined_;
+  RowBuffer chosen_values_;
+  RowBuffer joined_values_;
+  RowBuffer chosen_coordinates_;
+  RowBuffer solved_weights_;
 };
 
 }  // namespace parsimon

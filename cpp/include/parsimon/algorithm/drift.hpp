@@ -1,0 +1,102 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// Watches the losses of a stream: whether those of late are what the ones before let expect.
+//
+// Two averages, of about the last kShort and the last kLong losses. A change is found when the
+// first is above the second by more than chance lets it be. From then on the second stands still,
+// as what is to be expected, until the first has come down to it, or until so little is remembered
+// that it is the stream that has become harder.
+class DriftDetector {
+ public:
+  bool is_drifting() const { return drifting_; }
+  // Changes found so far.
+  Index changes() const { return changes_; }
+
+  void observe(double loss) {
+    // One outlier is no change.
+    if (count_ >= kShort) loss = std::min(loss, expected_ + kOutlier * std::sqrt(variance_));
+    count_ += 1;
+    const double share = std::max(1 / count_, 1 / kShort);
+    recent_ += share * (loss - recent_);
+    if (!drifting_) {
+      const double slow = std::max(1 / count_, 1 / kLong), difference = loss - expected_;
+      expected_ += slow * difference;
+      variance_ += slow * (difference * (loss - expected_) - variance_);
+      if (count_ > kWarmUp && excess() > kAlarm && recent_ > kWorse * expected_) {
+        drifting_ = true;
+        changes_ += 1;
+      }
+    } else if (excess() < kCalm) {
+      drifting_ = false;
+    }
+  }
+
+  // What share of the past is to be kept after `fresh` more samples, when `remembered` count and the
+  // model has so many points.
+  double memory_to_keep(double remembered, double fresh, Index points) {
+    if (!drifting_) return 1;
+    const double least = std::max(2 * kShort, 2 * static_cast<double>(points));
+    if (remembered <= least) {
+      // Nothing older is left to forget: this is what is to be expected now.
+      drifting_ = false;
+      expected_ = recent_;
+      count_ = kShort;
+      return 1;
+    }
+    return std::max(std::exp2(-fresh / kForget), least / remembered);
+  }
+
+  // What a file keeps, and its inverse.
+  std::vector<double> state() const {
+    return {count_,    recent_, expected_, variance_, drifting_ ? 1.0 : 0.0,
+            static_cast<double>(changes_)};
+  }
+  void restore(const std::vector<double>& state) {
+    require(state.size() == 6, "A drift detector has 6 numbers.");
+    for (const double number : state) {
+      require(number >= 0 && number < 1e300, "A drift detector's numbers are finite, none below 0.");
+    }
+    count_ = state[0];
+    recent_ = state[1];
+    expected_ = state[2];
+    variance_ = state[3];
+    drifting_ = state[4] != 0;
+    changes_ = static_cast<Index>(std::min(state[5], 0x1p53));
+  }
+
+ private:
+  static constexpr double kShort = 100;
+  static constexpr double kLong = 10000;
+  static constexpr double kWarmUp = 300;
+  // In standard deviations of one loss; of the average of the latest.
+  static constexpr double kOutlier = 4;
+  static constexpr double kAlarm = 5;
+  static constexpr double kCalm = 2;
+  // A change that matters.
+  static constexpr double kWorse = 1.3;
+  // Half of the past goes with so many samples.
+  static constexpr double kForget = 50;
+
+  // Standard deviations by which the latest losses are above what was to be expected.
+  double excess() const {
+    const double deviation = std::sqrt(variance_ / (2 * kShort - 1));
+    return deviation > 0 ? (recent_ - expected_) / deviation : 0;
+  }
+
+  double count_ = 0;
+  double recent_ = 0;
+  double expected_ = 0;
+  double variance_ = 0;
+  bool drifting_ = false;
+  Index changes_ = 0;
+};
+
+}  // namespace parsimon

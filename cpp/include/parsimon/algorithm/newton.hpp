@@ -1,0 +1,250 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "parsimon/algorithm/drift.hpp"
+#include "parsimon/loss/loss.hpp"
+#include "parsimon/rkhs/sparse_function.hpp"
+#include "parsimon/text.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// The weights that predict minimise
+//
+//   sum_i 2^(-age_i / half_life) c_i l(f(x_i), y_i) + (ridge + n ridge_per_sample) / 2 ||f||^2
+//
+// over the span of the basis, n the samples that are remembered.
+struct NewtonSettings {
+  double ridge = 1;
+  double ridge_per_sample = 0;
+  // In samples; infinite: nothing is forgotten.
+  double half_life = std::numeric_limits<double>::infinity();
+  // Whether memory is shortened while the losses are larger than the model expects.
+  bool adapts = false;
+
+  void check() const {
+    require(std::isfinite(ridge) && ridge >= 0 && std::isfinite(ridge_per_sample) &&
+                ridge_per_sample >= 0,
+            "A ridge must be finite and not negative.");
+    require(half_life > 0, "The half-life is " + format_number(half_life) +
+                               " samples: give a positive number.");
+  }
+};
+
+// Weights that are solved from statistics rather than stepped (online Newton). Every sample is
+// replaced by a parabola above its loss, at what was predicted when it came; sums of parabolas are
+// all that is kept. For the squared loss this is exact recursive least squares.
+//
+// Each mini-batch: judge() before the points of the function change, learn() after. A solution costs
+// size^3 / 3 operations, so there is one for every size / 2 samples.
+class Newton {
+ public:
+  Newton(NewtonSettings settings, LossPtr loss) : settings_(settings), loss_(std::move(loss)) {
+    settings_.check();
+    require(loss_->has_curvature(), "The loss " + loss_->describe() +
+                                        " has no second-order solver: use the solver sgd.");
+  }
+
+  const NewtonSettings& settings() const { return settings_; }
+  const DriftDetector& drift() const { return drift_; }
+  // Samples that count as much as those that are remembered, by their weights.
+  double remembered() const { return remembered_; }
+  bool has_solved() const { return solutions_ > 0; }
+
+  // What the weights that predict say of samples, before they learn from them: chooses those that
+  // are worth counting. Returns the mean loss.
+  double judge(const SparseFunction& function, const Batch& batch, const ConstRows& targets) {
+    const Index count = targets.rows(), outputs = function.predictor_weights().cols();
+    auto predictions = predictions_.resize(count, outputs);
+    function.evaluate_predictor(batch, predictions);
+    ensure_size(values_, count);
+    ensure_size(curvature_, count);
+    auto gradient = gradient_.resize(count, outputs);
+    loss_->evaluate(predictions, targets, values_.head(count), gradient);
+    losses_.assign(values_.data(), values_.data() + count);
+    loss_->majorise(predictions, targets, values_.head(count), gradient, curvature_.head(count));
+    chosen_.clear();
+    for (Index i = 0; i < count; ++i) {
+      // Samples that say nothing hold the function where it is; a tenth of them will do.
+      if (curvature_(i) > 0 || ++quiet_ % kQuiet == 0) chosen_.push_back(i);
+    }
+    double mean = 0;
+    for (const double loss : losses_) mean += loss / static_cast<double>(count);
+    return mean;
+  }
+
+  // Once the step is over. sample_weights: empty, or one for each sample.
+  void learn(SparseFunction& function, const Batch& batch, const ConstRows& targets,
+             const Eigen::Ref<const Vector>& sample_weights) {
+    const auto weight = [&](Index i) { return sample_weights.size() == 0 ? 1 : sample_weights(i); };
+    Statistics& statistics = function.statistics();
+    if (statistics.size() > 0 && !chosen_.empty()) {
+      statistics.add_pending(function.coordinates(batch, chosen_));
+      for (const Index i : chosen_) {
+        pending_.push_back({seen_ + static_cast<double>(i), weight(i)});
+        const double* target = targets.data() + i * targets.outerStride();
+        targets_.insert(targets_.end(), target, target + targets.cols());
+      }
+    }
+    for (Index i = 0; i < targets.rows(); ++i) {
+      fresh_weight_ += weight(i);
+      if (settings_.adapts && has_solved()) drift_.observe(losses_[static_cast<std::size_t>(i)]);
+    }
+    seen_ += static_cast<double>(targets.rows());
+    unsolved_ += static_cast<double>(targets.rows());
+    if (is_due(statistics.size())) solve(function);
+  }
+
+  // The weights that predict become those of the minimiser.
+  void solve(SparseFunction& function) {
+    Statistics& statistics = function.statistics();
+    const Index count = statistics.pending(), outputs = statistics.outputs();
+    const Index columns = count == 0 ? 0 : static_cast<Index>(targets_.size()) / count;
+    const Eigen::Map<const RowMatrix> targets(targets_.data(), count, columns);
+    double decay = std::exp2(-unsolved_ / settings_.half_life);
+    if (settings_.adapts) {
+      decay *= drift_.memory_to_keep(remembered_, unsolved_, statistics.size());
+    }
+    remembered_ = decay * remembered_ + fresh_weight_;
+
+    RowMatrix predictions(count, outputs), gradient(count, outputs), solution = statistics.solution();
+    Vector values(count), curvature(count), unused(count), weights(count);
+    for (Index i = 0; i < count; ++i) {
+      const Pending& sample = pending_[static_cast<std::size_t>(i)];
+      weights(i) = sample.weight * std::exp2((sample.time + 1 - seen_) / settings_.half_life);
+    }
+    const auto linearise = [&](Vector& bend) {
+      statistics.evaluate_pending(solution, predictions);
+      loss_->majorise(predictions, targets, values, gradient, bend);
+    };
+    if (count > 0) linearise(curvature);
+    for (Index i = 0; i < count; ++i) {
+      curvature(i) = weights(i) * (curvature(i) > 0 ? curvature(i) : kQuietCurvature);
+    }
+    statistics.absorb_curvature(decay, curvature);
+
+    RowMatrix lower, right;
+    const double ridge = settings_.ridge + remembered_ * settings_.ridge_per_sample;
+    const bool solvable = statistics.factorise(ridge, lower);
+    // The curvature stays what it was, so that one factor serves all.
+    for (int round = 0; round < kRounds; ++round) {
+      for (Index i = 0; i < count; ++i) {
+        for (Index c = 0; c < outputs; ++c) {
+          predictions(i, c) = curvature(i) * predictions(i, c) - weights(i) * gradient(i, c);
+        }
+      }
+      right = statistics.right_with(predictions);
+      solution = right;
+      if (!solvable) break;
+      linalg::solve_cholesky(lower, solution);
+      if (count == 0 || loss_->is_squared() || round + 1 == kRounds) break;
+      linearise(unused);
+    }
+    statistics.settle(right);
+    if (solvable && is_bounded(solution)) {
+      statistics.solution() = solution;
+      function.set_predictor(solution);
+      solutions_ += 1;
+    }
+    pending_.clear();
+    targets_.clear();
+    fresh_weight_ = unsolved_ = 0;
+  }
+
+  // The statistics have been found by other means, from so many samples.
+  void assume(double samples) {
+    seen_ = remembered_ = samples;
+    fresh_weight_ = unsolved_ = 0;
+    pending_.clear();
+    targets_.clear();
+    solutions_ += 1;
+  }
+
+  // What a file keeps beside the statistics, and its inverse.
+  struct State {
+    Vector numbers;
+    RowMatrix pending;  // time, weight and targets of each
+  };
+
+  State state() const {
+    const auto count = static_cast<Index>(pending_.size());
+    const Index columns = count == 0 ? 0 : static_cast<Index>(targets_.size()) / count;
+    const std::vector<double> drift = drift_.state();
+    State state{Vector(6 + drift.size()), RowMatrix(count, 2 + columns)};
+    state.numbers << seen_, unsolved_, fresh_weight_, remembered_, static_cast<double>(quiet_),
+        static_cast<double>(solutions_), Eigen::Map<const Vector>(drift.data(), drift.size());
+    for (Index i = 0; i < count; ++i) {
+      const Pending& sample = pending_[static_cast<std::size_t>(i)];
+      state.pending(i, 0) = sample.time;
+      state.pending(i, 1) = sample.weight;
+      for (Index c = 0; c < columns; ++c) {
+        state.pending(i, 2 + c) = targets_[static_cast<std::size_t>(i * columns + c)];
+      }
+    }
+    return state;
+  }
+
+  void restore(const State& state) {
+    require(state.numbers.size() == 12 && state.numbers.allFinite() &&
+                (state.numbers.array() >= 0).all() && state.pending.allFinite(),
+            "The numbers of the solver in the model file make no sense.");
+    seen_ = state.numbers(0);
+    unsolved_ = state.numbers(1);
+    fresh_weight_ = state.numbers(2);
+    remembered_ = state.numbers(3);
+    quiet_ = static_cast<Index>(std::min(state.numbers(4), 0x1p53));
+    solutions_ = static_cast<Index>(std::min(state.numbers(5), 0x1p53));
+    drift_.restore({state.numbers.data() + 6, state.numbers.data() + 12});
+    pending_.clear();
+    targets_.clear();
+    for (Index i = 0; i < state.pending.rows(); ++i) {
+      const double* row = state.pending.data() + i * state.pending.cols();
+      pending_.push_back({row[0], row[1]});
+      targets_.insert(targets_.end(), row + 2, row + state.pending.cols());
+    }
+  }
+
+ private:
+  // Of the samples that say nothing, every so manieth is counted, with this curvature.
+  static constexpr Index kQuiet = 10;
+  static constexpr double kQuietCurvature = 1;
+  // How often the parabolas of the latest samples are moved to where the function is by then.
+  static constexpr int kRounds = 3;
+  // Samples that are worth a solution of any size; in the beginning, a quarter more samples are.
+  static constexpr double kEnough = 64;
+
+  struct Pending {
+    double time;
+    double weight;
+  };
+
+  bool is_due(Index size) const {
+    const double enough = std::max(kEnough, static_cast<double>(size) / 2);
+    return unsolved_ >= std::min(enough, std::max(1.0, seen_ / 4));
+  }
+
+  NewtonSettings settings_;
+  LossPtr loss_;
+  DriftDetector drift_;
+  double seen_ = 0;
+  double unsolved_ = 0;
+  double fresh_weight_ = 0;
+  double remembered_ = 0;
+  Index quiet_ = 0;
+  Index solutions_ = 0;
+  std::vector<Pending> pending_;
+  std::vector<double> targets_;
+
+  RowBuffer predictions_;
+  RowBuffer gradient_;
+  Vector values_;
+  Vector curvature_;
+  std::vector<double> losses_;
+  std::vector<Index> chosen_;
+};
+
+}  // namespace parsimon

@@ -1,0 +1,276 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "parsimon/linalg/products.hpp"
+#include "parsimon/linalg/triangular.hpp"
+#include "parsimon/memory/row_buffer.hpp"
+#include "parsimon/memory/zeroed_square.hpp"
+#include "parsimon/rkhs/gram_factor.hpp"
+#include "parsimon/types.hpp"
+
+namespace parsimon {
+
+// What all samples so far have said about a function, as far as its weights depend on them: with
+// phi_i = T k(D, x_i), the orthonormal coordinates of sample i in the span of the basis,
+//
+//   normal() = H = sum_i h_i phi_i phi_i'   (lower triangle)      right() = r = sum_i phi_i z_i'
+//   the function that minimises 1/2 sum_i h_i ||f(x_i) - z_i / h_i||^2 + ridge / 2 ||f||^2
+//   has the coordinates  V = (H + ridge I)^-1 r  and the weights  W = T' V.
+//
+// They follow the basis. Where a point leaves, the coordinates turn, and the one along what only
+// that point spanned goes: exact for everything ever seen. Where points join, the past is taken to
+// lie in the span that was: their coordinates of it are 0. Turns are orthogonal, and the ridge is
+// I: H is no worse conditioned than the data, whatever the condition of the Gram matrix.
+//
+// The latest samples are `pending`: in the coordinates, which turn with the rest, but not yet in H
+// and r, so that H is updated by products of large blocks and what they say may be revised.
+class Statistics {
+ public:
+  explicit Statistics(Index outputs) : right_(outputs), solution_(outputs) {}
+
+  Index size() const { return size_; }
+  Index outputs() const { return right_.columns(); }
+  Index pending() const { return pending_count_; }
+  auto normal() const { return normal_.all().topLeftCorner(size_, size_); }
+  auto right() const { return right_.all(); }
+  // The coordinates of the function that was solved last.
+  auto solution() const { return solution_.all(); }
+  auto solution() { return solution_.all(); }
+  // The coordinates of the pending samples, one column each.
+  auto pending_features() const { return pending_.all().leftCols(pending_count_); }
+
+  // Room for a basis of this size and for more pending samples: what follows then throws nothing.
+  void reserve(Index size, Index more_pending) {
+    if (size > normal_.size()) {
+      ZeroedSquare grown(linalg::padded(size + size / 4));
+      for (Index i = 0; i < size_; ++i) std::copy_n(normal_.row(i), i + 1, grown.row(i));
+      normal_.swap(grown);
+    }
+    const Index columns = pending_count_ + more_pending;
+    if (columns > pending_.columns()) {
+      RowBuffer wider;
+      auto all = wider.resize(size_, linalg::padded(columns + columns / 2));
+      std::fill_n(all.data(), all.size(), 0.0);
+      for (Index i = 0; i < size_; ++i) {
+        std::copy_n(pending_.row(i).data(), pending_count_, wider.row(i).data());
+      }
+      std::swap(pending_, wider);
+    }
+    for (RowBuffer* rows : {&right_, &solution_, &pending_}) {
+      rows->resize(std::max(size, size_));
+      rows->resize(size_);
+    }
+  }
+
+  // So many points have joined the basis.
+  void grow(Index added) {
+    reserve(size_ + added, 0);
+    for (Index i = size_; i < size_ + added; ++i) std::fill_n(normal_.row(i), i + 1, 0.0);
+    for (RowBuffer* rows : {&right_, &solution_, &pending_}) {
+      auto all = rows->resize(size_ + added);
+      std::fill_n(all.data() + size_ * all.cols(), added * all.cols(), 0.0);
+    }
+    size_ += added;
+  }
+
+  // A point has left it.
+  void follow(const Turn& turn) {
+    const Index first = turn.point, count = size_ - first, width = linalg::padded(size_);
+    // H = [A B'; B C], of which only B and C turn: B <- Q B, C <- Q C Q', which are turned as rows
+    // twice.
+    auto corner = corner_.resize(count, linalg::padded(count));
+    for (Index i = 0; i < count; ++i) {
+      const double* row = normal_.row(first + i) + first;
+      for (Index k = 0; k <= i; ++k) corner(i, k) = corner(k, i) = row[k];
+    }
+    auto turned = turned_.resize(count, linalg::padded(count));
+    turn_rows(turn, corner, corner.cols());
+    linalg::transpose(corner.leftCols(count), turned.data(), turned.cols());
+    turn_rows(turn, turned, turned.cols());
+    linalg::loops().rotate_rows(normal_.row(first), normal_.size(), count, 0,
+                                std::min(linalg::padded(first), width), turn.cosines.data(),
+                                turn.sines.data());
+    --size_;
+    for (Index i = 0; i + 1 < count; ++i) {
+      double* row = normal_.row(first + i);
+      std::copy_n(turned.data() + i * turned.cols(), i + 1, row + first);
+      std::fill(row + first + i + 1, row + std::min(linalg::padded(first + i + 1), width), 0.0);
+    }
+    std::fill_n(normal_.row(size_), size_ + 1, 0.0);
+    for (RowBuffer* rows : {&right_, &solution_, &pending_}) {
+      if (rows->columns() > 0) turn_any(turn, *rows, first);
+      rows->resize(size_);
+    }
+  }
+
+  // The basis is another one now, whose coordinates are U times the old ones.
+  void change_basis(const ConstRows& u) {
+    const Index size = u.rows();
+    RowMatrix full = normal();
+    for (Index i = 0; i < size_; ++i) {
+      for (Index k = 0; k < i; ++k) full(k, i) = full(i, k);
+    }
+    RowMatrix half(size, size_), all(size, size);
+    linalg::multiply(u, full, half);
+    linalg::multiply_by_transpose(half, u, all);
+    ZeroedSquare normal(linalg::padded(size));
+    for (Index i = 0; i < size; ++i) {
+      for (Index k = 0; k <= i; ++k) normal.row(i)[k] = all(i, k);
+    }
+    const auto turned = [&](const RowBuffer& rows) {
+      RowBuffer result;
+      auto values = result.resize(size, rows.columns());
+      if (rows.columns() > 0) linalg::multiply(u, rows.all(), values);
+      return result;
+    };
+    RowBuffer right = turned(right_), solution = turned(solution_), pending = turned(pending_);
+    normal_.swap(normal);
+    std::swap(right_, right);
+    std::swap(solution_, solution);
+    std::swap(pending_, pending);
+    size_ = size;
+  }
+
+  // features: coordinates of samples, one column each.
+  void add_pending(const ConstRows& features) {
+    reserve(size_, features.cols());
+    for (Index i = 0; i < size_; ++i) {
+      std::copy_n(features.data() + i * features.outerStride(), features.cols(),
+                  pending_.row(i).data() + pending_count_);
+    }
+    pending_count_ += features.cols();
+  }
+
+  // f at the pending samples for the function with these coordinates.
+  void evaluate_pending(const ConstRows& coordinates, Rows values) const {
+    linalg::multiply_transpose_by(pending_features(), coordinates, values);
+  }
+
+  // H <- decay H + sum_i curvature_i phi_i phi_i' over the pending samples, and r <- decay r: what
+  // the pending samples want is added by settle(), once it is known.
+  void absorb_curvature(double decay, const Eigen::Ref<const Vector>& curvature) {
+    if (decay != 1) {
+      for (Index i = 0; i < size_; ++i) {
+        for (Index k = 0; k <= i; ++k) normal_.row(i)[k] *= decay;
+        for (Index c = 0; c < outputs(); ++c) right_.row(i)(c) *= decay;
+      }
+    }
+    auto weighted = weighted_.resize(size_, linalg::padded(pending_count_));
+    roots_ = curvature.array().sqrt();
+    for (Index i = 0; i < size_; ++i) {
+      const double* from = pending_.row(i).data();
+      double* to = weighted_.row(i).data();
+      for (Index k = 0; k < pending_count_; ++k) to[k] = from[k] * roots_(k);
+    }
+    linalg::add_outer_product(weighted.leftCols(pending_count_),
+                              normal_.all().topLeftCorner(size_, size_));
+  }
+
+  // r + sum_i phi_i wanted_i' over the pending samples
+  RowMatrix right_with(const ConstRows& wanted) const {
+    RowMatrix sum(size_, outputs());
+    linalg::multiply(pending_features(), wanted, sum);
+    sum += right_.all();
+    return sum;
+  }
+
+  // r becomes this, and nothing is pending.
+  void settle(const ConstRows& right) {
+    right_.all() = right;
+    pending_count_ = 0;
+  }
+
+  // L with L L' = H + ridge I. A ridge that rounding eats up is made larger until there is one;
+  // false if none is large enough, because H is not finite.
+  bool factorise(double ridge, RowMatrix& lower) const {
+    double trace = 0;
+    for (Index i = 0; i < size_; ++i) trace += normal_.row(i)[i];
+    double damping = std::max({ridge, kSmallestRidge * trace, std::numeric_limits<double>::min()});
+    if (!std::isfinite(trace)) return false;
+    for (;; damping *= 10) {
+      lower = normal();
+      for (Index i = 0; i < size_; ++i) lower(i, i) += damping;
+      if (linalg::cholesky(lower)) return true;
+      if (!(damping < trace)) return false;
+    }
+  }
+
+  // Of two that belong to the same basis; what is pending must have been settled.
+  Statistics& operator+=(const Statistics& other) {
+    require(other.size_ == size_ && other.outputs() == outputs() && pending_count_ == 0 &&
+                other.pending_count_ == 0,
+            "Only statistics of the same dictionary and outputs can be added.");
+    for (Index i = 0; i < size_; ++i) {
+      for (Index k = 0; k <= i; ++k) normal_.row(i)[k] += other.normal_.row(i)[k];
+    }
+    right_.all() += other.right_.all();
+    return *this;
+  }
+
+  // What a file keeps, and its inverse.
+  struct State {
+    RowMatrix normal;  // lower triangle
+    RowMatrix right;
+    RowMatrix solution;
+    RowMatrix pending;
+  };
+
+  State state() const { return {normal(), right(), solution(), pending_features()}; }
+
+  void restore(const State& state) {
+    size_ = 0;
+    pending_count_ = 0;
+    normal_ = ZeroedSquare();
+    pending_ = RowBuffer();
+    grow(state.normal.rows());
+    for (Index i = 0; i < size_; ++i) {
+      for (Index k = 0; k <= i; ++k) normal_.row(i)[k] = state.normal(i, k);
+    }
+    right_.all() = state.right;
+    solution_.all() = state.solution;
+    if (state.pending.cols() > 0) add_pending(state.pending);
+  }
+
+ private:
+  // Relative to the sum of the squared coordinates.
+  static constexpr double kSmallestRidge = 1e-13;
+
+  static void turn_rows(const Turn& turn, Rows rows, Index end) {
+    linalg::loops().rotate_rows(rows.data(), rows.outerStride(), rows.rows(), 0, end,
+                                turn.cosines.data(), turn.sines.data());
+  }
+
+  // Rows from `first` on, whose number of columns need not be that of whole vectors.
+  void turn_any(const Turn& turn, RowBuffer& rows, Index first) {
+    const Index columns = rows.columns(), width = linalg::padded(columns);
+    if (width == columns) return turn_rows(turn, rows.all().bottomRows(rows.rows() - first), width);
+    auto copy = corner_.resize(rows.rows() - first, width);
+    for (Index i = 0; i < copy.rows(); ++i) {
+      std::copy_n(rows.row(first + i).data(), columns, copy.data() + i * width);
+      std::fill(copy.data() + i * width + columns, copy.data() + (i + 1) * width, 0.0);
+    }
+    turn_rows(turn, copy, width);
+    for (Index i = 0; i < copy.rows(); ++i) {
+      std::copy_n(copy.data() + i * width, columns, rows.row(first + i).data());
+    }
+  }
+
+  Index size_ = 0;
+  ZeroedSquare normal_;  // lower triangle
+  RowBuffer right_;
+  RowBuffer solution_;
+  RowBuffer pending_;
+  Index pending_count_ = 0;
+
+  RowBuffer corner_;
+  RowBuffer turned_;
+  RowBuffer weighted_;
+  Vector roots_;
+};
+
+}  // namespace parsimon
