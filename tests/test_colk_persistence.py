@@ -104,7 +104,7 @@ def test_a_model_of_a_program_in_cpp(name, tmp_path):
     model = ESTIMATORS[name]()
     blocks = data(name, model)
     model.fit(*blocks)
-    _core.write_archive(os.fspath(tmp_path / "model"), model._model.to_entries())
+    model._model.to_archive().write(os.fspath(tmp_path / "model"))
     other = parsimon.load(tmp_path / "model")
     assert type(other) is type(model)
     assert_array_equal(other.expansion_(blocks[0]), model.expansion_(blocks[0]))
@@ -158,11 +158,11 @@ def test_a_general_problem_has_no_file(tmp_path):
     with pytest.raises(NotImplementedError, match=r"cannot hold the functions .* use pickle"):
         model.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
-    entries = {**model._model.to_entries(), "estimator": "CompositionalLearner"}
+    entries = {**model._model.to_archive(), "estimator": "CompositionalLearner"}
     with pytest.raises(ValueError, match="CompositionalLearner"):
         load(entries)
     with pytest.raises(ValueError, match=r"compositional|not a complete model"):
-        load(model._model.to_entries())
+        load(dict(model._model.to_archive()))
 
 
 # -- files that are damaged or made up -------------------------------------------------------------
@@ -170,9 +170,10 @@ def test_a_general_problem_has_no_file(tmp_path):
 
 def load(entries):
     """Load from memory: writing thousands of files safely takes longer than all the rest."""
-    content = _core.archive_to_bytes(entries)
+    content = _core.Archive(entries).to_bytes()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_core, "read_archive", lambda _: _core.archive_from_bytes(content))
+        archive = _core.Archive.from_bytes(content)
+        patch.setattr(_core.Archive, "read", staticmethod(lambda _: archive))
         return parsimon.load("made up")
 
 
@@ -194,8 +195,8 @@ def sources():
     for name in ("moments", "cvar", "no risk", "two classes", "gtd", "td"):
         model = ESTIMATORS[name]()
         model.fit(*(block[:100] for block in data(name, model)))
-        yield model, _io.to_entries(model)
-        yield model, model._model.to_entries()
+        yield model, dict(_io.to_archive(model))
+        yield model, dict(model._model.to_archive())
 
 
 def test_truncated_files_and_flipped_bits(tmp_path):
@@ -270,7 +271,7 @@ def test_entries_that_do_not_belong_together(case):
     model = ESTIMATORS[name]()
     model.fit(*(block[:100] for block in data(name, model)))
     with pytest.raises(ValueError, match=message):
-        load({**_io.to_entries(model), **change})
+        load({**_io.to_archive(model), **change})
 
 
 # -- interrupts ------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ void register_compositional(py::class_<Shared<Compositional<Problem>>>& cls) {
   cls.def_property_readonly("tracked", reading<Model>([](const Model& m) { return m.tracked(); }))
       .def_property_readonly("iterate", reading<Model>([](const Model& m) { return m.iterate(); }))
       .def_property_readonly("risk_trace", reading<Model>([](const Model& m) {
-                               return detail::risk_trace_matrix(m.risk_trace());
+                               return detail::trace_matrix(m.risk_trace());
                              }));
   register_run<Model, ConstRows>(cls, py::arg("samples"));
   register_predict<Model, ConstRows>(cls, py::arg("points"));
@@ -138,9 +138,7 @@ void register_colk(py::module_& module) {
            py::arg("tracking"), py::arg("budget"), py::arg("regularization"), py::arg("average"),
            py::arg("features"), py::arg("outputs"), py::arg("max_points") = py::none());
   register_compositional(colk);
-  register_reader<Colk>(colk, [](const Archive& archive, KernelPtr kernel) {
-    return colk_from_archive(archive, std::move(kernel));
-  });
+  register_reader("colk", &colk_from_archive);
 
   py::class_<Shared<General>> general(module, "Compositional");
   general
@@ -149,15 +147,14 @@ void register_colk(py::module_& module) {
            py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"),
            py::arg("max_points") = py::none())
       .def_static(
-          "from_entries",
-          [](const py::dict& entries, std::shared_ptr<Kernel> kernel, const py::dict& functions,
+          "from_archive",
+          [](const Archive& archive, std::shared_ptr<Kernel> kernel, const py::dict& functions,
              Index tracked) {
-            const Archive archive = to_archive(entries);
             detail::require_algorithm(archive, "compositional");
             return std::make_unique<Shared<General>>(compositional_from_archive(
                 archive, make_problem(functions, tracked), std::move(kernel)));
           },
-          py::arg("entries"), py::arg("kernel"), py::arg("functions"), py::arg("tracked"));
+          py::arg("archive"), py::arg("kernel"), py::arg("functions"), py::arg("tracked"));
   register_compositional(general);
 
   py::class_<Shared<PolicyEvaluation>> policy(module, "PolicyEvaluation");
@@ -184,9 +181,7 @@ void register_colk(py::module_& module) {
                              }));
   register_predict<PolicyEvaluation, ConstRows>(policy, py::arg("points"));
   register_answers(policy);
-  register_reader<PolicyEvaluation>(policy, [](const Archive& archive, KernelPtr kernel) {
-    return policy_evaluation_from_archive(archive, std::move(kernel));
-  });
+  register_reader("policy_evaluation", &policy_evaluation_from_archive);
 }
 
 }  // namespace parsimon::bindings

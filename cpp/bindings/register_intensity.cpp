@@ -112,20 +112,14 @@ void register_intensity(py::module_& module) {
              py::arg("max_points") = py::none());
   register_density(spppot);
   register_answers(spppot);
-  register_reader<Spppot>(spppot, [](const Archive& archive, KernelPtr kernel) {
-    detail::require_algorithm(archive, "spppot");
-    return spppot_from_archive(archive, std::move(kernel));
-  });
+  register_reader("spppot", &spppot_from_archive);
 
   py::class_<Shared<MirrorNewton>> newton(module, "MirrorNewton");
   newton.def(py::init(&make_newton), py::arg("kernel"), py::arg("domain"), py::arg("quadrature"),
              py::kw_only(), py::arg("step"), py::arg("damping"));
   register_density(newton);
   register_answers(newton);
-  register_reader<MirrorNewton>(newton, [](const Archive& archive, KernelPtr kernel) {
-    detail::require_algorithm(archive, "mirror_newton");
-    return mirror_newton_from_archive(archive, std::move(kernel));
-  });
+  register_reader("mirror_newton", &mirror_newton_from_archive);
 
   py::class_<Shared<Hybrid>> hybrid(module, "Hybrid");
   hybrid
@@ -135,10 +129,7 @@ void register_intensity(py::module_& module) {
                              reading<Hybrid>([](const Hybrid& m) { return m.in_second_phase(); }));
   register_density(hybrid);
   register_answers(hybrid);
-  register_reader<Hybrid>(hybrid, [](const Archive& archive, const KernelPtr& kernel) {
-    detail::require_algorithm(archive, "hybrid");
-    return hybrid_from_archive(archive, kernel);
-  });
+  register_reader("hybrid", &hybrid_from_archive);
 }
 
 }  // namespace parsimon::bindings

@@ -198,6 +198,14 @@ void register_kernels(py::module_& module) {
       },
       py::arg("part"));
 
+  py::class_<KernelExpression>(module, "KernelExpression")
+      .def_property_readonly("name", &KernelExpression::name)
+      .def_readonly("bandwidth", &KernelExpression::bandwidth)
+      .def_readonly("per_feature", &KernelExpression::per_feature)
+      .def_readonly("parameters", &KernelExpression::parameters)
+      .def_readonly("parts", &KernelExpression::parts);
+  module.def("parse_kernel_expression", &parse_kernel_expression, py::arg("text"),
+             "The text of Kernel.describe(), taken apart.");
   module.def("parse_kernel", &parse, py::arg("text"),
              "The kernel that Kernel.describe() wrote as this text.");
 }

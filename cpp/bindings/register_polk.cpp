@@ -61,9 +61,7 @@ void register_polk(py::module_& module) {
   register_predict<Polk, ConstSingleRows>(polk, py::arg("points").noconvert());
   register_predict<Polk, ConstRows>(polk, py::arg("points"));
   register_answers(polk);
-  register_reader<Polk>(polk, [](const Archive& archive, KernelPtr kernel) {
-    return polk_from_archive(archive, std::move(kernel));
-  });
+  register_reader("polk", &polk_from_archive);
 }
 
 }  // namespace parsimon::bindings

@@ -108,13 +108,9 @@ void register_slkl(py::module_& module) {
                              }))
       .def_property_readonly(
           "weights", reading<KernelExpansion>([](const KernelExpansion& f) { return f.weights(); }))
-      .def("to_entries", [](const Shared<KernelExpansion>& function) {
-        return to_dict(reading<KernelExpansion>(
-            [](const KernelExpansion& f) { return to_archive(f); })(function));
-      });
-  register_reader<KernelExpansion>(model, [](const Archive& archive, KernelPtr kernel) {
-    return slkl_from_archive(archive, std::move(kernel));
-  });
+      .def("to_archive",
+           reading<KernelExpansion>([](const KernelExpansion& f) { return to_archive(f); }));
+  register_reader("slkl", &slkl_from_archive);
 }
 
 }  // namespace parsimon::bindings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ._core import Archive
 from .schedules import AdaptiveBudget, PowerLaw, resolve
 
 Schedule = tuple[str, list[float]]
@@ -57,19 +58,19 @@ def _at(budget: Schedule, rate: float) -> float:
     return factor * math.pow(rate, powers[name])
 
 
-def given_by(entries: dict[str, Any], parsimony: str) -> dict[str, Any]:
+def given_by(archive: Archive, parsimony: str) -> dict[str, Any]:
     """Return what an estimator was given, from the core's words in a file.
 
     `parsimony` is what the core calls the budget of its algorithm's constant.
     """
     given: dict[str, Any] = {
-        "learning_rate": float(entries["step.parameters"][0]),
-        "regularization": entries["regularization"],
-        "average": bool(entries["average"]),
+        "learning_rate": float(archive["step.parameters"][0]),
+        "regularization": archive["regularization"],
+        "average": bool(archive["average"]),
     }
-    if entries["step"] == "power_law":
-        given["schedule"] = PowerLaw(*entries["step.parameters"][1:].tolist())
-    word = {"fixed": "budget", parsimony: "parsimony"}.get(entries["budget"])
+    if archive["step"] == "power_law":
+        given["schedule"] = PowerLaw(*archive["step.parameters"][1:].tolist())
+    word = {"fixed": "budget", parsimony: "parsimony"}.get(archive["budget"])
     if word is not None:
-        given[word] = float(entries["budget.parameters"][0])
+        given[word] = float(archive["budget.parameters"][0])
     return given

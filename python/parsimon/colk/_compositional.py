@@ -238,7 +238,7 @@ class CompositionalLearner(ModelEstimator):
         )
         return model, kernel, int(self.epochs)
 
-    def _read_model(self, entries: dict[str, Any], kernel: Kernel) -> Any:
-        return _core.Compositional.from_entries(
-            entries, kernel.core, self._functions(), int(self.n_inner)
+    def _read_model(self, archive: _core.Archive, kernel: Kernel) -> Any:
+        return _core.Compositional.from_archive(
+            archive, kernel.core, self._functions(), int(self.n_inner)
         )

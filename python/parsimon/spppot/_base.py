@@ -385,10 +385,10 @@ class Intensity(DensityMixin, ModelEstimator):
 
     # -- files -----------------------------------------------------------------------------------
 
-    def _check_stored(self, fitted: dict[str, Any], entries: dict[str, Any]) -> None:
-        super()._check_stored(fitted, entries)
-        domain = np.column_stack([entries["domain.lower"], entries["domain.upper"]])
-        counts = [fitted["_fit_points_"], fitted["_fit_samples_"], entries["samples"]]
+    def _check_stored(self, fitted: dict[str, Any], archive: _core.Archive) -> None:
+        super()._check_stored(fitted, archive)
+        domain = np.column_stack([archive["domain.lower"], archive["domain.upper"]])
+        counts = [fitted["_fit_points_"], fitted["_fit_samples_"], archive["samples"]]
         if not np.array_equal(fitted["domain_"], domain) or counts != sorted(counts):
             raise ValueError(
                 f"The model file does not hold a {type(self).__name__}: its domain or its counts "
