@@ -7,6 +7,7 @@ PYBIND11_MODULE(_engine, module) {
   register_kernels(module);
   register_losses(module);
   register_archive(module);
+  register_schedules(module);
   register_expansion(module);
   register_polk(module);
   register_colk(module);

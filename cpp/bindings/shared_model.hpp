@@ -7,12 +7,10 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <parsimon/io/function_file.hpp>
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "model_readers.hpp"
 
@@ -21,27 +19,6 @@ namespace parsimon::bindings {
 namespace py = pybind11;
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
-using Schedule = std::pair<std::string, std::vector<double>>;
-
-inline BudgetSchedule make_budget(const Schedule& schedule) {
-  const auto& [name, parameters] = schedule;
-  if (name == "hold_model_order" && parameters.size() == 2) {
-    return BudgetSchedule::hold_model_order(parameters[0], parameters[1]);
-  }
-  if (name == "hold_model_order_as_printed" && parameters.size() == 2) {
-    return BudgetSchedule::adaptive(parameters[1],
-                                    ModelOrderControl::printed(parameters[0], parameters[1]));
-  }
-  return BudgetSchedule::restore(name, parameters);
-}
-
-inline Compression make_compression(const Schedule& budget, std::optional<Index> max_points) {
-  return {make_budget(budget), max_points.value_or(kUnlimited)};
-}
-
-inline StepSchedule make_step(const Schedule& schedule) {
-  return StepSchedule::restore(schedule.first, schedule.second);
-}
 
 // A model that several threads may use at once: each mini-batch and each evaluation is one
 // uninterrupted access. The lock is only ever waited for without the GIL, which a kernel written

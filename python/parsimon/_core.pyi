@@ -8,6 +8,7 @@ Array = npt.NDArray[np.float64]
 
 available_levels: list[str]
 
+def use_loops(loops: Any) -> None: ...
 def build_info() -> dict[str, Any]: ...
 def set_num_threads(threads: int) -> None: ...
 def get_num_threads() -> int: ...
@@ -98,6 +99,8 @@ class KernelExpansion:
     def scaled(self, factor: float) -> KernelExpansion: ...
     def gradient(self, points: Array, output: int) -> Array: ...
     @property
+    def kernel(self) -> Kernel: ...
+    @property
     def model_order(self) -> int: ...
     @property
     def dictionary(self) -> Array: ...
@@ -108,35 +111,43 @@ def komp(
     expansion: KernelExpansion, budget: float, is_protected: Sequence[bool]
 ) -> tuple[KernelExpansion, list[int], float]: ...
 
-_Schedule = tuple[str, list[float]]
+class StepSchedule:
+    @staticmethod
+    def constant(step: float) -> StepSchedule: ...
+    @staticmethod
+    def power_law(initial: float, power: float, delay: float) -> StepSchedule: ...
+
+class BudgetSchedule:
+    @staticmethod
+    def parsimony(constant: float) -> BudgetSchedule: ...
+    @staticmethod
+    def step_squared(factor: float) -> BudgetSchedule: ...
+    @staticmethod
+    def proportional(alpha: float) -> BudgetSchedule: ...
+    @staticmethod
+    def fixed(budget: float) -> BudgetSchedule: ...
+    @staticmethod
+    def hold_model_order(target: float, alpha: float) -> BudgetSchedule: ...
+    @staticmethod
+    def hold_model_order_as_printed(target: float, alpha: float) -> BudgetSchedule: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def value(self) -> float: ...
+
+class Compression:
+    def __init__(self, budget: BudgetSchedule, max_points: int | None = None) -> None: ...
+    @staticmethod
+    def without_budget(
+        way: str, max_points: int, rate: float = 0.0, seed: int = 0
+    ) -> Compression: ...
 
 class Refit: ...
 
-class Polk:
-    def __init__(
-        self,
-        kernel: Kernel,
-        loss: Loss,
-        step: _Schedule,
-        budget: _Schedule,
-        regularization: float,
-        average: bool,
-        features: int,
-        outputs: int,
-        maintenance: _Schedule | None = None,
-        max_points: int | None = None,
-    ) -> None: ...
-    def run(
-        self, samples: Array, targets: Array, sample_weights: Array, batch_size: int
-    ) -> int: ...
-    def begin_refit(self) -> Refit: ...
-    def add_to_refit(
-        self, refit: Refit, samples: Array, targets: Array, sample_weights: Array
-    ) -> None: ...
-    def finish_refit(self, refit: Refit) -> None: ...
-    def predict(self, points: Array) -> Array: ...
-    def copy(self) -> Polk: ...
+class _Model:
     def to_archive(self) -> Archive: ...
+    @property
+    def expansion(self) -> KernelExpansion: ...
     @property
     def model_order(self) -> int: ...
     @property
@@ -151,6 +162,33 @@ class Polk:
     def trace(self) -> Array: ...
     @property
     def target_out_of_reach(self) -> int: ...
+
+class _Learner(_Model):
+    def predict(self, points: Array) -> Array: ...
+
+class Polk(_Learner):
+    def __init__(
+        self,
+        kernel: Kernel,
+        loss: Loss,
+        step: StepSchedule,
+        compression: Compression,
+        regularization: float,
+        average: bool,
+        features: int,
+        outputs: int,
+    ) -> None: ...
+    def run(
+        self, samples: Array, targets: Array, sample_weights: Array, batch_size: int
+    ) -> int: ...
+    def begin_refit(self) -> Refit: ...
+    def add_to_refit(
+        self, refit: Refit, samples: Array, targets: Array, sample_weights: Array
+    ) -> None: ...
+    def finish_refit(self, refit: Refit) -> None: ...
+    def copy(self) -> Polk: ...
+    @property
+    def iterate(self) -> KernelExpansion: ...
 
 class SlklSolution:
     @property
@@ -203,26 +241,6 @@ class Slkl:
     @property
     def weights(self) -> Array: ...
 
-class _Learner:
-    def predict(self, points: Array) -> Array: ...
-    def to_archive(self) -> Archive: ...
-    @property
-    def expansion(self) -> KernelExpansion: ...
-    @property
-    def model_order(self) -> int: ...
-    @property
-    def samples(self) -> int: ...
-    @property
-    def batches(self) -> int: ...
-    @property
-    def dictionary(self) -> Array: ...
-    @property
-    def weights(self) -> Array: ...
-    @property
-    def trace(self) -> Array: ...
-    @property
-    def target_out_of_reach(self) -> int: ...
-
 class _Compositional(_Learner):
     def run(
         self, samples: Array, targets: Array, sample_weights: Array, batch_size: int
@@ -244,14 +262,13 @@ class Colk(_Compositional):
         weight: float,
         parameter: float,
         clip: float | None,
-        step: _Schedule,
-        tracking: _Schedule,
-        budget: _Schedule,
+        step: StepSchedule,
+        tracking: StepSchedule,
+        compression: Compression,
         regularization: float,
         average: bool,
         features: int,
         outputs: int,
-        max_points: int | None = None,
     ) -> None: ...
     def copy(self) -> Colk: ...
 
@@ -262,14 +279,13 @@ class Compositional(_Compositional):
         functions: dict[str, Any],
         tracked: int,
         *,
-        step: _Schedule,
-        tracking: _Schedule,
-        budget: _Schedule,
+        step: StepSchedule,
+        tracking: StepSchedule,
+        compression: Compression,
         regularization: float,
         average: bool,
         features: int,
         outputs: int,
-        max_points: int | None = None,
     ) -> None: ...
     def copy(self) -> Compositional: ...
     @staticmethod
@@ -284,14 +300,13 @@ class PolicyEvaluation(_Learner):
         *,
         gradient: bool,
         discount: float,
-        step: _Schedule,
-        tracking: _Schedule,
-        budget: _Schedule,
-        tracker_budget: _Schedule,
+        step: StepSchedule,
+        tracking: StepSchedule,
+        compression: Compression,
+        tracker_compression: Compression,
         regularization: float,
         average: bool,
         features: int,
-        max_points: int | None = None,
     ) -> None: ...
     def run(
         self,
@@ -305,51 +320,53 @@ class PolicyEvaluation(_Learner):
     @property
     def tracker_order(self) -> int: ...
 
-_Quadrature = tuple[str, list[int]]
+class Box:
+    def __init__(self, lower: Sequence[float], upper: Sequence[float]) -> None: ...
 
-def quadrature_nodes(quadrature: _Quadrature, domain: Array) -> Array: ...
+class Quadrature:
+    @staticmethod
+    def grid(counts: Sequence[int]) -> Quadrature: ...
+    @staticmethod
+    def scattered(count: int) -> Quadrature: ...
+    def nodes(self, box: Box) -> Array: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def counts(self) -> list[int]: ...
 
-class _Density:
+class MirrorMap:
+    @staticmethod
+    def kl() -> MirrorMap: ...
+    @staticmethod
+    def euclidean() -> MirrorMap: ...
+    @staticmethod
+    def mahalanobis(
+        height: float, center: Sequence[float], width: Sequence[float]
+    ) -> MirrorMap: ...
+
+class _Density(_Model):
     def run(self, samples: Array, batch_size: int) -> int: ...
     def log_density(self, points: Array) -> Array: ...
     def density(self, points: Array) -> Array: ...
-    def to_archive(self) -> Archive: ...
-    @property
-    def expansion(self) -> KernelExpansion: ...
     @property
     def nodes(self) -> Array: ...
     @property
-    def quadrature(self) -> _Quadrature: ...
-    @property
-    def model_order(self) -> int: ...
-    @property
-    def samples(self) -> int: ...
-    @property
-    def batches(self) -> int: ...
-    @property
-    def dictionary(self) -> Array: ...
-    @property
-    def weights(self) -> Array: ...
-    @property
-    def trace(self) -> Array: ...
-    @property
-    def target_out_of_reach(self) -> int: ...
+    def quadrature(self) -> Quadrature: ...
 
 class Spppot(_Density):
     def __init__(
         self,
         kernel: Kernel,
-        domain: Array,
-        quadrature: _Quadrature,
+        domain: Box,
+        quadrature: Quadrature,
         *,
-        mirror: _Schedule,
+        mirror: MirrorMap,
         gradient: str,
         dual_averaging: bool,
-        step: _Schedule,
-        budget: _Schedule,
+        step: StepSchedule,
+        compression: Compression,
         regularization: float,
         average: bool,
-        max_points: int | None = None,
     ) -> None: ...
     def copy(self) -> Spppot: ...
 
@@ -357,17 +374,17 @@ class MirrorNewton(_Density):
     def __init__(
         self,
         kernel: Kernel,
-        domain: Array,
-        quadrature: _Quadrature,
+        domain: Box,
+        quadrature: Quadrature,
         *,
-        step: _Schedule,
+        step: StepSchedule,
         damping: float,
     ) -> None: ...
     def copy(self) -> MirrorNewton: ...
 
 class Hybrid(_Density):
     def __init__(
-        self, first: Spppot, *, step: _Schedule, damping: float, patience: int, cap: int
+        self, first: Spppot, *, step: StepSchedule, damping: float, patience: int, cap: int
     ) -> None: ...
     def copy(self) -> Hybrid: ...
     @property
