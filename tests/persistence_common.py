@@ -18,9 +18,9 @@ def through_file(model, tmp_path):
 
 def load(entries):
     """Load from memory: writing thousands of files safely takes longer than all the rest."""
-    content = _core.archive_to_bytes(entries)
+    archive = _core.Archive.from_bytes(_core.Archive(entries).to_bytes())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_core, "read_archive", lambda _: _core.archive_from_bytes(content))
+        patch.setattr(_core.Archive, "read", staticmethod(lambda _: archive))
         return parsimon.load("made up")
 
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from parsimon import _core, _io, kernels
+from parsimon import _io, kernels
 from parsimon.datasets import make_multidist
 
 # Every setting given: what is learned does not depend on the rules for the others.
@@ -26,12 +26,12 @@ REGRESSION_LOSSES = ["squared", "huber", "huber(0.5)", "epsilon_insensitive", "p
 
 def state(estimator):
     """Return every bit of a fitted estimator."""
-    return _core.archive_to_bytes(_io.to_entries(estimator))
+    return _io.to_archive(estimator).to_bytes()
 
 
 def everything(model):
     """Return every bit of an estimator, fitted or not."""
-    core = _core.archive_to_bytes(model._model.to_entries()) if hasattr(model, "_model") else b""
+    core = model._model.to_archive().to_bytes() if hasattr(model, "_model") else b""
     return core, pickle.dumps(vars(model) | {"_model": None})
 
 

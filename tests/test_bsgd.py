@@ -168,9 +168,9 @@ def test_files_of_others_are_refused(tmp_path):
         (BSGDClassifier(**GIVEN).fit(X, y), "POLKClassifier"),
         (POLKClassifier(**GIVEN).fit(X, y), "BSGDClassifier"),
     ):
-        entries = {**_io.to_entries(model), "estimator": name}
+        entries = {**_io.to_archive(model), "estimator": name}
         entries["estimator.parameters"] = "{}"
-        _core.write_archive(str(tmp_path / "model"), entries)
+        _core.Archive(entries).write(str(tmp_path / "model"))
         with pytest.raises(ValueError, match="maintenance"):
             parsimon.load(tmp_path / "model")
 

@@ -197,9 +197,9 @@ def test_the_classifier_is_the_transcription_with_the_logistic_loss(risk):
 
 
 def assert_last_bit(model, polk, X):
-    assert model._model.to_entries().keys() == polk._model.to_entries().keys()
-    for name, value in polk._model.to_entries().items():
-        assert_array_equal(model._model.to_entries()[name], value, err_msg=name)
+    assert model._model.to_archive().keys() == polk._model.to_archive().keys()
+    for name, value in dict(polk._model.to_archive()).items():
+        assert_array_equal(model._model.to_archive()[name], value, err_msg=name)
     assert_array_equal(model.predict(X), polk.predict(X))
     for name in ("weights_", "dictionary_"):
         assert getattr(model, name).tobytes() == getattr(polk, name).tobytes()

@@ -44,7 +44,7 @@ def test_outliers_of_a_hundred_standard_deviations(risk, normalize, batch):
 def test_a_learning_rate_that_is_too_large(risk, factor, kind):
     X, y = outliers(1000, kind)
     good = COLKRegressor(risk, epochs=5, random_state=0).fit(X, y)
-    rate = factor * good._model.to_entries()["step.parameters"][0]
+    rate = factor * good._model.to_archive()["step.parameters"][0]
     model = COLKRegressor(risk, learning_rate=rate, epochs=5, random_state=0)
     for name in ("fit", "partial_fit"):
         with pytest.warns(ConvergenceWarning, match="choose a smaller learning_rate") as caught:

@@ -13,6 +13,12 @@ SAMPLES = 40
 STEP = 0.1
 SHRINKAGE = 0.02
 KERNEL = kernels.Gaussian(0.5)
+constant = _core.StepSchedule.constant
+
+
+def fixed(budget):
+    return _core.Compression(_core.BudgetSchedule.fixed(budget))
+
 
 RISKS = {
     "semideviation": Risk("semideviation", 0.7),
@@ -94,10 +100,10 @@ def test_a_full_step_is_the_gradient_of_the_empirical_objective(risk, loss):
     X, y = task(kind, outputs)
     model = _core.Colk(
         KERNEL.core, _core.parse_loss(loss), risk=risk.kind, weight=risk.weight,
-        parameter=risk.parameter, clip=None, step=("constant", [STEP]),
+        parameter=risk.parameter, clip=None, step=constant(STEP),
         # With 1 the tracked mean is that of the latest mini-batch alone.
-        tracking=("constant", [0.05 if risk.kind == "cvar" else 1.0]),
-        budget=("fixed", [0.0]), regularization=SHRINKAGE, average=False, features=2,
+        tracking=constant(0.05 if risk.kind == "cvar" else 1.0),
+        compression=fixed(0.0), regularization=SHRINKAGE, average=False, features=2,
         outputs=outputs,
     )  # fmt: skip
     somewhere(model, outputs, kind)
@@ -122,8 +128,8 @@ def test_the_value_at_risk_goes_down_its_own_gradient(level):
     risk, beta = Risk("cvar", 1.0, level), 0.05
     model = _core.Colk(
         KERNEL.core, _core.parse_loss("squared(2)"), risk="cvar", weight=1.0, parameter=level,
-        clip=None, step=("constant", [STEP]), tracking=("constant", [beta]),
-        budget=("fixed", [0.0]), regularization=SHRINKAGE, average=False, features=2, outputs=1,
+        clip=None, step=constant(STEP), tracking=constant(beta),
+        compression=fixed(0.0), regularization=SHRINKAGE, average=False, features=2, outputs=1,
     )  # fmt: skip
     somewhere(model, 1, "numbers")
     losses = ((model.predict(X) - y) ** 2)[:, 0]
@@ -142,8 +148,8 @@ def test_the_value_at_risk_is_the_quantile_of_the_losses():
     y = random.randn(40_000, 1)
     model = _core.Colk(
         KERNEL.core, _core.parse_loss("squared(2)"), risk="cvar", weight=1.0, parameter=0.9,
-        clip=None, step=("constant", [1e-12]), tracking=("power_law", [0.5, 0.7, 10.0]),
-        budget=("fixed", [1.0]), regularization=0.0, average=False, features=1, outputs=1,
+        clip=None, step=constant(1e-12), tracking=_core.StepSchedule.power_law(0.5, 0.7, 10.0),
+        compression=fixed(1.0), regularization=0.0, average=False, features=1, outputs=1,
     )  # fmt: skip
     model.run(random.uniform(size=(40_000, 1)), y, np.empty(0), 20)
     # (f - y)^2 is chi squared; 10 standard errors of its quantile from 40,000 samples.
@@ -163,8 +169,8 @@ def test_a_clip_bounds_the_pull_of_every_sample(risk, loss):
     for weight, clip in ((risk.weight, None), (50.0, 1.0), (0.0, None)):
         model = _core.Colk(
             KERNEL.core, _core.parse_loss(loss), risk=risk.kind, weight=weight,
-            parameter=risk.parameter, clip=clip, step=("constant", [STEP]),
-            tracking=("constant", [1.0]), budget=("fixed", [0.0]), regularization=SHRINKAGE,
+            parameter=risk.parameter, clip=clip, step=constant(STEP),
+            tracking=constant(1.0), compression=fixed(0.0), regularization=SHRINKAGE,
             average=False, features=2, outputs=1,
         )  # fmt: skip
         # The first mini-batch starts from zero, whatever the risk.

@@ -41,7 +41,7 @@ def test_a_model_of_a_program_in_cpp(name, tmp_path):
     model = ESTIMATORS[name]()
     blocks = data(name, model)
     model.fit(*blocks)
-    _core.write_archive(os.fspath(tmp_path / "model"), model._model.to_entries())
+    model._model.to_archive().write(os.fspath(tmp_path / "model"))
     other = parsimon.load(tmp_path / "model")
     assert type(other) is type(model)
     assert_array_equal(other.expansion_(blocks[0]), model.expansion_(blocks[0]))
@@ -95,11 +95,11 @@ def test_a_general_problem_has_no_file(tmp_path):
     with pytest.raises(NotImplementedError, match=r"cannot hold the functions .* use pickle"):
         model.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
-    entries = {**model._model.to_entries(), "estimator": "CompositionalLearner"}
+    entries = {**model._model.to_archive(), "estimator": "CompositionalLearner"}
     with pytest.raises(ValueError, match="CompositionalLearner"):
         load(entries)
     with pytest.raises(ValueError, match=r"compositional|not a complete model"):
-        load(model._model.to_entries())
+        load(dict(model._model.to_archive()))
 
 
 # -- files that are damaged or made up -------------------------------------------------------------
@@ -133,7 +133,7 @@ def test_entries_that_do_not_belong_together(case):
     name, change, message = FOREIGN[case]
     model = fitted(name)
     with pytest.raises(ValueError, match=message):
-        load({**_io.to_entries(model), **change})
+        load({**_io.to_archive(model), **change})
 
 
 # -- interrupts ------------------------------------------------------------------------------------

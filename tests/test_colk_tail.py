@@ -99,7 +99,7 @@ def learned(name, seed):
 
 
 def last_iterate(model, X):
-    entries = model._model.to_entries()
+    entries = dict(model._model.to_archive())
     return model.expansion_.kernel(X, entries["dictionary"]) @ entries["weights"][:, 0]
 
 

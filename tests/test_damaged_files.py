@@ -168,7 +168,7 @@ def _sources(request):
     return [
         (model, entries)
         for model in request.param()
-        for entries in (_io.to_entries(model), model._model.to_entries())
+        for entries in (dict(_io.to_archive(model)), dict(model._model.to_archive()))
     ]
 
 
@@ -240,17 +240,17 @@ def test_kernels_that_are_wrong(sources):
 
 
 def test_an_unknown_estimator(small, tmp_path):
-    entries = _io.to_entries(small[0]) | {"estimator": "Oracle"}
-    _core.write_archive(tmp_path / "model", entries)
+    entries = dict(_io.to_archive(small[0])) | {"estimator": "Oracle"}
+    _core.Archive(entries).write(tmp_path / "model")
     with pytest.raises(ValueError, match="'Oracle', which this version of parsimon does not know"):
         parsimon.load(tmp_path / "model")
 
 
 def test_a_factor_that_is_wrong_is_not_believed(small, tmp_path):
-    model, entries = small[0], _io.to_entries(small[0])
+    model, entries = small[0], dict(_io.to_archive(small[0]))
     X, y = task()
     for change in (lambda f: 0 * f, lambda f: -f, lambda f: 2 * f, lambda f: f[::-1].copy()):
-        _core.write_archive(tmp_path / "model", {**entries, "factor": change(entries["factor"])})
+        _core.Archive({**entries, "factor": change(entries["factor"])}).write(tmp_path / "model")
         other = parsimon.load(tmp_path / "model")
         assert_allclose(other.decision_function(X), model.decision_function(X), rtol=1e-12)
         other.partial_fit(X, y)
@@ -260,7 +260,7 @@ def test_a_factor_that_is_wrong_is_not_believed(small, tmp_path):
 
 
 def test_claims_without_end_are_not_allocated(small, tmp_path):
-    entries = small[0]._model.to_entries()
+    entries = dict(small[0]._model.to_archive())
     for name, columns in (("outputs", 1 << 39), ("features", 1 << 39)):
         huge = {
             **entries,
@@ -273,6 +273,6 @@ def test_claims_without_end_are_not_allocated(small, tmp_path):
             "factor": np.zeros(0),
             "factor.size": 0,
         }
-        _core.write_archive(tmp_path / "model", huge)
+        _core.Archive(huge).write(tmp_path / "model")
         with pytest.raises(ValueError, match=r".{20}"):
             parsimon.load(tmp_path / "model")

@@ -75,11 +75,13 @@ def test_what_was_measured_is_saved(tmp_path):
 
 def test_another_estimators_file_is_refused(tmp_path):
     X = make_poisson_gaussian(300, random_state=0)
-    entries = SPPPOTIntensity(**{**LINE, "epochs": 30}).fit(X)._model.to_entries()
-    with pytest.raises(ValueError, match="mirror_newton"):
-        parsimon._core.MirrorNewton.from_entries(entries)
+    archive = SPPPOTIntensity(**{**LINE, "epochs": 30}).fit(X)._model.to_archive()
+    for algorithm, message in (("mirror_newton", "newton.step"), ("oracle", "does not know")):
+        archive["algorithm"] = algorithm
+        with pytest.raises(ValueError, match=message):
+            parsimon._core.read_model(archive)
     model = MirrorNewtonIntensity(**{**LINE, "epochs": 30}).fit(X)
-    stolen = parsimon._io.to_entries(model) | {"estimator": "SPPPOTIntensity"}
-    parsimon._core.write_archive(str(tmp_path / "stolen"), stolen)
+    stolen = dict(parsimon._io.to_archive(model)) | {"estimator": "SPPPOTIntensity"}
+    parsimon._core.Archive(stolen).write(str(tmp_path / "stolen"))
     with pytest.raises(ValueError, match="cannot hold a model of the algorithm 'mirror_newton'"):
         parsimon.load(tmp_path / "stolen")

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from parsimon import HybridIntensity, MirrorNewtonIntensity, SPPPOTIntensity, _core
+from parsimon import HybridIntensity, MirrorNewtonIntensity, SPPPOTIntensity
 from parsimon.schedules import AdaptiveBudget
 from parsimon.spppot._quadrature import draw
 
@@ -26,7 +26,7 @@ every = pytest.mark.parametrize("cls", INTENSITIES)
 
 def core(model):
     """Return every bit of what was learned."""
-    return _core.archive_to_bytes(model._model.to_entries())
+    return model._model.to_archive().to_bytes()
 
 
 def given(cls, **settings):

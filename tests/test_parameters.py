@@ -121,11 +121,12 @@ def test_files_with_the_words_of_earlier_versions(old, monkeypatch):
     name, more, now = OLD[old]
     cls = ESTIMATORS[name]
     model = cls(**now, random_state=0, epochs=1).fit(*data(cls))
-    entries = _io.to_entries(model)
+    entries = dict(_io.to_archive(model))
     parameters = json.loads(entries["estimator.parameters"])
     parameters |= {"budget": None, old: 12, **more}
     for word in set(now) - {"budget", "parsimony"}:
         del parameters[word]
-    content = _core.archive_to_bytes({**entries, "estimator.parameters": json.dumps(parameters)})
-    monkeypatch.setattr(_core, "read_archive", lambda _: _core.archive_from_bytes(content))
+    content = _core.Archive({**entries, "estimator.parameters": json.dumps(parameters)}).to_bytes()
+    archive = _core.Archive.from_bytes(content)
+    monkeypatch.setattr(_core.Archive, "read", staticmethod(lambda _: archive))
     assert parsimon.load("made up").get_params() == model.get_params()

@@ -193,9 +193,9 @@ def test_a_core_file_with_a_budget_and_a_cap_is_polks(tmp_path):
     X = np.random.default_rng(0).normal(size=(200, 2))
     y = (X[:, 0] > 0).astype(int)
     model = POLKClassifier(parsimony=0.01, max_points=7, epochs=1, random_state=0)
-    entries = model.fit(X, y)._model.to_entries()
+    entries = dict(model.fit(X, y)._model.to_archive())
     path = tmp_path / "core.parsimon"
-    _core.write_archive(str(path), entries)
+    _core.Archive(entries).write(str(path))
     again = parsimon.load(path)
     assert type(again) is POLKClassifier
     assert (again.max_points, again.parsimony) == (7, 0.01)

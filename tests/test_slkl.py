@@ -366,9 +366,8 @@ def test_a_copy_predicts_the_same_bit_for_bit(way, kind, tmp_path):
 
 def test_a_file_without_an_estimator_is_refused(tmp_path):
     model = SLKLRegressor(**GIVEN).fit(X, Y)
-    from parsimon import _core
 
-    _core.write_archive(str(tmp_path / "function"), model._model.to_entries())
+    model._model.to_archive().write(str(tmp_path / "function"))
     with pytest.raises(ValueError, match="no estimator"):
         parsimon.load(tmp_path / "function")
 

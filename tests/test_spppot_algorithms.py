@@ -280,7 +280,7 @@ def test_mirror_newton(place, eta, damping):
     assert_allclose(model.dictionary_, place.nodes, rtol=1e-14)
     assert_allclose(model.weights_[:, 0], expected.average, **AGREE)
     assert_allclose(model.expansion_(place.probes)[:, 0], expected.z(place.probes), **AGREE)
-    last = model._model.to_entries()["weights"]
+    last = model._model.to_archive()["weights"]
     assert_allclose(last, expected.weights, **AGREE)
 
 

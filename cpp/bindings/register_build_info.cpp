@@ -1,6 +1,4 @@
 #include <Eigen/Core>
-#include <chrono>
-#include <limits>
 #include <parsimon/linalg/loops.hpp>
 #include <parsimon/linalg/parallel.hpp>
 #include <parsimon/version.hpp>
@@ -12,23 +10,6 @@
 namespace py = pybind11;
 
 namespace parsimon::bindings {
-
-namespace {
-
-// How long threads take to begin and to meet again with nothing to do in between. It tells whether
-// their processors are near each other.
-double meeting_seconds(int threads) {
-  constexpr int meetings = 10000;
-  const ThreadLimit limit(threads);
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < meetings; ++i) {
-    linalg::in_parts(threads, std::numeric_limits<double>::infinity(), [](int, int) {});
-  }
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  return elapsed.count() / meetings;
-}
-
-}  // namespace
 
 void register_build_info(py::module_& module) {
   module.def("build_info", [] {
@@ -49,7 +30,7 @@ void register_build_info(py::module_& module) {
   module.def("set_num_threads", &set_num_threads, py::arg("threads"));
   module.def("get_num_threads", &get_num_threads);
   module.def("available_processors", &parsimon::detail::available_processors);
-  module.def("meeting_seconds", &meeting_seconds, py::arg("threads"),
+  module.def("meeting_seconds", &linalg::meeting_seconds, py::arg("threads"),
              py::call_guard<py::gil_scoped_release>());
   module.def(
       "limit_threads_here",

@@ -18,24 +18,17 @@ namespace {
 
 using General = Compositional<FunctionProblem>;
 
-CompositionalSettings make_settings(const Schedule& step, const Schedule& tracking,
-                                    const Compression& compression, double regularization,
-                                    bool average) {
-  return {{make_step(step), compression, regularization, average}, make_step(tracking)};
-}
-
 std::unique_ptr<Shared<Colk>> make_colk(std::shared_ptr<Kernel> kernel, std::shared_ptr<Loss> loss,
                                         const std::string& risk, double weight, double parameter,
-                                        std::optional<double> clip, const Schedule& step,
-                                        const Schedule& tracking, const Schedule& budget,
-                                        double regularization, bool average, Index features,
-                                        Index outputs, std::optional<Index> max_points) {
+                                        std::optional<double> clip, const StepSchedule& step,
+                                        const StepSchedule& tracking,
+                                        const Compression& compression, double regularization,
+                                        bool average, Index features, Index outputs) {
   const Risk measure{Risk::parse(risk), weight, parameter,
                      clip.value_or(std::numeric_limits<double>::infinity())};
-  return std::make_unique<Shared<Colk>>(Colk(
-      std::move(kernel), RiskProblem(std::move(loss), measure),
-      make_settings(step, tracking, make_compression(budget, max_points), regularization, average),
-      features, outputs));
+  return std::make_unique<Shared<Colk>>(
+      Colk(std::move(kernel), RiskProblem(std::move(loss), measure),
+           {{step, compression, regularization, average}, tracking}, features, outputs));
 }
 
 // Calls of Python functions on blocks, with the GIL that the algorithm runs without. The functions
@@ -89,29 +82,25 @@ FunctionProblem make_problem(const py::dict& functions, Index tracked) {
 
 std::unique_ptr<Shared<General>> make_general(std::shared_ptr<Kernel> kernel,
                                               const py::dict& functions, Index tracked,
-                                              const Schedule& step, const Schedule& tracking,
-                                              const Schedule& budget, double regularization,
-                                              bool average, Index features, Index outputs,
-                                              std::optional<Index> max_points) {
-  return std::make_unique<Shared<General>>(General(
-      std::move(kernel), make_problem(functions, tracked),
-      make_settings(step, tracking, make_compression(budget, max_points), regularization, average),
-      features, outputs));
+                                              const StepSchedule& step,
+                                              const StepSchedule& tracking,
+                                              const Compression& compression, double regularization,
+                                              bool average, Index features, Index outputs) {
+  return std::make_unique<Shared<General>>(
+      General(std::move(kernel), make_problem(functions, tracked),
+              {{step, compression, regularization, average}, tracking}, features, outputs));
 }
 
 std::unique_ptr<Shared<PolicyEvaluation>> make_policy_evaluation(
-    std::shared_ptr<Kernel> kernel, bool gradient, double discount, const Schedule& step,
-    const Schedule& tracking, const Schedule& budget, const Schedule& tracker_budget,
-    double regularization, bool average, Index features, std::optional<Index> max_points) {
+    std::shared_ptr<Kernel> kernel, bool gradient, double discount, const StepSchedule& step,
+    const StepSchedule& tracking, const Compression& compression,
+    const Compression& tracker_compression, double regularization, bool average, Index features) {
   PolicyEvaluationSettings settings;
+  static_cast<OnlineSettings&>(settings) = {step, compression, regularization, average};
   settings.gradient = gradient;
   settings.discount = discount;
-  settings.step = make_step(step);
-  settings.tracking = make_step(tracking);
-  settings.compression = make_compression(budget, max_points);
-  settings.tracker_compression = make_compression(tracker_budget, max_points);
-  settings.regularization = regularization;
-  settings.average = average;
+  settings.tracking = tracking;
+  settings.tracker_compression = tracker_compression;
   return std::make_unique<Shared<PolicyEvaluation>>(
       PolicyEvaluation(std::move(kernel), settings, features));
 }
@@ -122,7 +111,7 @@ void register_compositional(py::class_<Shared<Compositional<Problem>>>& cls) {
   cls.def_property_readonly("tracked", reading<Model>([](const Model& m) { return m.tracked(); }))
       .def_property_readonly("iterate", reading<Model>([](const Model& m) { return m.iterate(); }))
       .def_property_readonly("risk_trace", reading<Model>([](const Model& m) {
-                               return detail::risk_trace_matrix(m.risk_trace());
+                               return detail::trace_matrix(m.risk_trace());
                              }));
   register_run<Model, ConstRows>(cls, py::arg("samples"));
   register_predict<Model, ConstRows>(cls, py::arg("points"));
@@ -135,37 +124,33 @@ void register_colk(py::module_& module) {
   py::class_<Shared<Colk>> colk(module, "Colk");
   colk.def(py::init(&make_colk), py::arg("kernel"), py::arg("loss"), py::kw_only(), py::arg("risk"),
            py::arg("weight"), py::arg("parameter"), py::arg("clip"), py::arg("step"),
-           py::arg("tracking"), py::arg("budget"), py::arg("regularization"), py::arg("average"),
-           py::arg("features"), py::arg("outputs"), py::arg("max_points") = py::none());
+           py::arg("tracking"), py::arg("compression"), py::arg("regularization"),
+           py::arg("average"), py::arg("features"), py::arg("outputs"));
   register_compositional(colk);
-  register_reader<Colk>(colk, [](const Archive& archive, KernelPtr kernel) {
-    return colk_from_archive(archive, std::move(kernel));
-  });
+  register_reader("colk", &colk_from_archive);
 
   py::class_<Shared<General>> general(module, "Compositional");
   general
       .def(py::init(&make_general), py::arg("kernel"), py::arg("functions"), py::arg("tracked"),
-           py::kw_only(), py::arg("step"), py::arg("tracking"), py::arg("budget"),
-           py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"),
-           py::arg("max_points") = py::none())
+           py::kw_only(), py::arg("step"), py::arg("tracking"), py::arg("compression"),
+           py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"))
       .def_static(
-          "from_entries",
-          [](const py::dict& entries, std::shared_ptr<Kernel> kernel, const py::dict& functions,
+          "from_archive",
+          [](const Archive& archive, std::shared_ptr<Kernel> kernel, const py::dict& functions,
              Index tracked) {
-            const Archive archive = to_archive(entries);
             detail::require_algorithm(archive, "compositional");
             return std::make_unique<Shared<General>>(compositional_from_archive(
                 archive, make_problem(functions, tracked), std::move(kernel)));
           },
-          py::arg("entries"), py::arg("kernel"), py::arg("functions"), py::arg("tracked"));
+          py::arg("archive"), py::arg("kernel"), py::arg("functions"), py::arg("tracked"));
   register_compositional(general);
 
   py::class_<Shared<PolicyEvaluation>> policy(module, "PolicyEvaluation");
   policy
       .def(py::init(&make_policy_evaluation), py::arg("kernel"), py::kw_only(), py::arg("gradient"),
-           py::arg("discount"), py::arg("step"), py::arg("tracking"), py::arg("budget"),
-           py::arg("tracker_budget"), py::arg("regularization"), py::arg("average"),
-           py::arg("features"), py::arg("max_points") = py::none())
+           py::arg("discount"), py::arg("step"), py::arg("tracking"), py::arg("compression"),
+           py::arg("tracker_compression"), py::arg("regularization"), py::arg("average"),
+           py::arg("features"))
       .def(
           "run",
           [](Shared<PolicyEvaluation>& model, const ConstRows& states,
@@ -184,9 +169,7 @@ void register_colk(py::module_& module) {
                              }));
   register_predict<PolicyEvaluation, ConstRows>(policy, py::arg("points"));
   register_answers(policy);
-  register_reader<PolicyEvaluation>(policy, [](const Archive& archive, KernelPtr kernel) {
-    return policy_evaluation_from_archive(archive, std::move(kernel));
-  });
+  register_reader("policy_evaluation", &policy_evaluation_from_archive);
 }
 
 }  // namespace parsimon::bindings

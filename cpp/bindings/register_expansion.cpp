@@ -2,10 +2,8 @@
 #include <pybind11/stl.h>
 
 #include <memory>
-#include <parsimon/rkhs/sparse_function.hpp>
-#include <string>
+#include <parsimon/rkhs/compress.hpp>
 #include <utility>
-#include <vector>
 
 #include "bindings.hpp"
 
@@ -16,17 +14,6 @@ namespace parsimon::bindings {
 namespace {
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
-
-// The compressed expansion, the positions of the removed points in order, and the error spent.
-std::tuple<KernelExpansion, std::vector<Index>, double> komp(
-    const KernelExpansion& expansion, double budget, const std::vector<bool>& is_protected) {
-  const Dictionary& dictionary = expansion.dictionary();
-  SparseFunction function(dictionary.kernel_pointer(), dictionary.features(), expansion.outputs(),
-                          expansion.outputs());
-  function.insert(dictionary.points(), expansion.weights(), is_protected);
-  const CompressionReport report = function.compress(budget);
-  return {function.expansion_by_age(), report.removed, report.error};
-}
 
 }  // namespace
 
@@ -53,7 +40,7 @@ void register_expansion(py::module_& module) {
         return std::const_pointer_cast<Kernel>(e.dictionary().kernel_pointer());
       });
 
-  module.def("komp", &komp, py::arg("expansion"), py::arg("budget"), py::arg("is_protected"),
+  module.def("komp", &compress, py::arg("expansion"), py::arg("budget"), py::arg("is_protected"),
              Unlocked());
 }
 

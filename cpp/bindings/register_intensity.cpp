@@ -1,7 +1,6 @@
 #include <pybind11/stl.h>
 
 #include <memory>
-#include <optional>
 #include <parsimon/io/intensity_file.hpp>
 #include <string>
 #include <utility>
@@ -14,52 +13,53 @@ namespace parsimon::bindings {
 
 namespace {
 
-// A kind and its numbers of nodes, as Quadrature::restore() takes them.
-using QuadratureText = std::pair<std::string, std::vector<Index>>;
-
-Box make_domain(const ConstRows& bounds) {
-  require(bounds.cols() == 2, "A domain needs a lower and an upper bound for each feature.");
-  return {bounds.col(0).transpose(), bounds.col(1).transpose()};
-}
-
-Quadrature make_quadrature(const QuadratureText& quadrature) {
-  return Quadrature::restore(quadrature.first, quadrature.second);
-}
-
-std::unique_ptr<Shared<Spppot>> make_spppot(std::shared_ptr<Kernel> kernel, const ConstRows& domain,
-                                            const QuadratureText& quadrature,
-                                            const Schedule& mirror, const std::string& gradient,
-                                            bool dual_averaging, const Schedule& step,
-                                            const Schedule& budget, double regularization,
-                                            bool average, std::optional<Index> max_points) {
+std::unique_ptr<Shared<Spppot>> make_spppot(std::shared_ptr<Kernel> kernel, const Box& domain,
+                                            const Quadrature& quadrature, const MirrorMap& mirror,
+                                            const std::string& gradient, bool dual_averaging,
+                                            const StepSchedule& step,
+                                            const Compression& compression, double regularization,
+                                            bool average) {
   SpppotSettings settings;
-  settings.mirror = MirrorMap::restore(mirror.first, mirror.second);
+  static_cast<OnlineSettings&>(settings) = {step, compression, regularization, average};
+  settings.mirror = mirror;
   settings.gradient = detail::parse_gradient(gradient);
   settings.dual_averaging = dual_averaging;
-  settings.step = make_step(step);
-  settings.compression = make_compression(budget, max_points);
-  settings.regularization = regularization;
-  settings.average = average;
-  return std::make_unique<Shared<Spppot>>(
-      Spppot(std::move(kernel), settings, make_domain(domain), make_quadrature(quadrature)));
+  return std::make_unique<Shared<Spppot>>(Spppot(std::move(kernel), settings, domain, quadrature));
 }
 
-std::unique_ptr<Shared<MirrorNewton>> make_newton(std::shared_ptr<Kernel> kernel,
-                                                  const ConstRows& domain,
-                                                  const QuadratureText& quadrature,
-                                                  const Schedule& step, double damping) {
+std::unique_ptr<Shared<MirrorNewton>> make_newton(std::shared_ptr<Kernel> kernel, const Box& domain,
+                                                  const Quadrature& quadrature,
+                                                  const StepSchedule& step, double damping) {
   return std::make_unique<Shared<MirrorNewton>>(
-      MirrorNewton(std::move(kernel), MirrorNewtonSettings{make_step(step), damping},
-                   make_domain(domain), make_quadrature(quadrature)));
+      MirrorNewton(std::move(kernel), {step, damping}, domain, quadrature));
 }
 
-std::unique_ptr<Shared<Hybrid>> make_hybrid(const Shared<Spppot>& first, const Schedule& step,
+std::unique_ptr<Shared<Hybrid>> make_hybrid(const Shared<Spppot>& first, const StepSchedule& step,
                                             double damping, Index patience, Index cap) {
   OrderWatch watch;
   watch.patience = patience;
   watch.cap = cap;
-  return std::make_unique<Shared<Hybrid>>(
-      Hybrid(first.snapshot(), MirrorNewtonSettings{make_step(step), damping}, watch));
+  return std::make_unique<Shared<Hybrid>>(Hybrid(first.snapshot(), {step, damping}, watch));
+}
+
+// What a density is made of.
+void register_parts(py::module_& module) {
+  using Numbers = std::vector<double>;
+  py::class_<Box>(module, "Box")
+      .def(py::init<Numbers, Numbers>(), py::arg("lower"), py::arg("upper"));
+
+  py::class_<Quadrature>(module, "Quadrature")
+      .def_static("grid", &Quadrature::grid, py::arg("counts"))
+      .def_static("scattered", &Quadrature::scattered, py::arg("count"))
+      .def("nodes", &Quadrature::nodes, py::arg("box"))
+      .def_property_readonly("kind", &Quadrature::kind)
+      .def_property_readonly("counts", &Quadrature::counts);
+
+  py::class_<MirrorMap>(module, "MirrorMap")
+      .def_static("kl", &MirrorMap::kl)
+      .def_static("euclidean", &MirrorMap::euclidean)
+      .def_static("mahalanobis", &MirrorMap::mahalanobis<Numbers, Numbers>, py::arg("height"),
+                  py::arg("center"), py::arg("width"));
 }
 
 template <class Model>
@@ -89,43 +89,30 @@ void register_density(py::class_<Shared<Model>>& cls) {
           },
           py::arg("points"), Unlocked())
       .def_property_readonly("nodes", reading<Model>([](const Model& m) { return m.nodes(); }))
-      .def_property_readonly("quadrature", reading<Model>([](const Model& m) {
-                               const Quadrature& quadrature = m.quadrature();
-                               return QuadratureText{quadrature.kind(), quadrature.counts()};
-                             }));
+      .def_property_readonly("quadrature",
+                             reading<Model>([](const Model& m) { return m.quadrature(); }));
 }
 
 }  // namespace
 
 void register_intensity(py::module_& module) {
-  module.def(
-      "quadrature_nodes",
-      [](const QuadratureText& quadrature, const ConstRows& domain) {
-        return make_quadrature(quadrature).nodes(make_domain(domain));
-      },
-      py::arg("quadrature"), py::arg("domain"));
+  register_parts(module);
 
   py::class_<Shared<Spppot>> spppot(module, "Spppot");
   spppot.def(py::init(&make_spppot), py::arg("kernel"), py::arg("domain"), py::arg("quadrature"),
              py::kw_only(), py::arg("mirror"), py::arg("gradient"), py::arg("dual_averaging"),
-             py::arg("step"), py::arg("budget"), py::arg("regularization"), py::arg("average"),
-             py::arg("max_points") = py::none());
+             py::arg("step"), py::arg("compression"), py::arg("regularization"),
+             py::arg("average"));
   register_density(spppot);
   register_answers(spppot);
-  register_reader<Spppot>(spppot, [](const Archive& archive, KernelPtr kernel) {
-    detail::require_algorithm(archive, "spppot");
-    return spppot_from_archive(archive, std::move(kernel));
-  });
+  register_reader("spppot", &spppot_from_archive);
 
   py::class_<Shared<MirrorNewton>> newton(module, "MirrorNewton");
   newton.def(py::init(&make_newton), py::arg("kernel"), py::arg("domain"), py::arg("quadrature"),
              py::kw_only(), py::arg("step"), py::arg("damping"));
   register_density(newton);
   register_answers(newton);
-  register_reader<MirrorNewton>(newton, [](const Archive& archive, KernelPtr kernel) {
-    detail::require_algorithm(archive, "mirror_newton");
-    return mirror_newton_from_archive(archive, std::move(kernel));
-  });
+  register_reader("mirror_newton", &mirror_newton_from_archive);
 
   py::class_<Shared<Hybrid>> hybrid(module, "Hybrid");
   hybrid
@@ -135,10 +122,7 @@ void register_intensity(py::module_& module) {
                              reading<Hybrid>([](const Hybrid& m) { return m.in_second_phase(); }));
   register_density(hybrid);
   register_answers(hybrid);
-  register_reader<Hybrid>(hybrid, [](const Archive& archive, const KernelPtr& kernel) {
-    detail::require_algorithm(archive, "hybrid");
-    return hybrid_from_archive(archive, kernel);
-  });
+  register_reader("hybrid", &hybrid_from_archive);
 }
 
 }  // namespace parsimon::bindings

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <parsimon/kernel/evaluate.hpp>
 #include <parsimon/kernel/kernels.hpp>
 #include <string>
 #include <utility>
@@ -74,55 +75,6 @@ std::vector<KernelPtr> constant(const std::vector<SharedKernel>& kernels) {
   return {kernels.begin(), kernels.end()};
 }
 
-std::vector<View> views_of(const Kernel& kernel, const ConstRows& points, const RowVector& origin) {
-  std::vector<View> views(static_cast<std::size_t>(kernel.view_count()));
-  kernel.make_views(points, origin, views.data());
-  return views;
-}
-
-RowVector origin_of(const ConstRows& points) {
-  if (points.rows() == 0) return RowVector::Zero(points.cols());
-  return points.row(0);
-}
-
-void check_features(const Kernel& kernel, const ConstRows& a, const ConstRows& b) {
-  kernel.check_features(a.cols());
-  if (a.cols() == b.cols()) return;
-  throw Error("The two sets of points have " + std::to_string(a.cols()) + " and " +
-              std::to_string(b.cols()) + " features: give points of the same space.");
-}
-
-RowMatrix block(const Kernel& kernel, const ConstRows& a, const ConstRows& b) {
-  check_features(kernel, a, b);
-  const RowVector origin = origin_of(a);
-  const auto views_a = views_of(kernel, a, origin), views_b = views_of(kernel, b, origin);
-  RowMatrix values(a.rows(), b.rows());
-  kernel.block(views_a.data(), views_b.data(), values);
-  return values;
-}
-
-Vector diagonal(const Kernel& kernel, const ConstRows& points) {
-  kernel.check_features(points.cols());
-  const auto views = views_of(kernel, points, origin_of(points));
-  Vector values(points.rows());
-  kernel.diagonal(views.data(), values);
-  return values;
-}
-
-RowMatrix gradient(const Kernel& kernel, const ConstRows& a, const ConstRows& b,
-                   const ConstRows& weights) {
-  check_features(kernel, a, b);
-  if (weights.rows() != a.rows() || weights.cols() != b.rows()) {
-    throw Error("The weights must have one row for each of the " + std::to_string(a.rows()) +
-                " centres and one column for each of the " + std::to_string(b.rows()) + " points.");
-  }
-  const RowVector origin = origin_of(a);
-  const auto views_a = views_of(kernel, a, origin), views_b = views_of(kernel, b, origin);
-  RowMatrix sum = RowMatrix::Zero(b.rows(), b.cols());
-  kernel.add_gradient(views_a.data(), views_b.data(), weights, sum);
-  return sum;
-}
-
 SharedKernel parse(const std::string& text) {
   return std::const_pointer_cast<Kernel>(parse_kernel(text));
 }
@@ -151,9 +103,9 @@ void register_kernels(py::module_& module) {
       .def("describe", &Kernel::describe)
       .def("__repr__", &Kernel::describe)
       .def("check_features", &Kernel::check_features, py::arg("features"))
-      .def("block", &block, py::arg("a"), py::arg("b"), Unlocked(), "k(a_i, b_j)")
-      .def("diagonal", &diagonal, py::arg("points"), Unlocked(), "k(x_i, x_i)")
-      .def("gradient", &gradient, py::arg("a"), py::arg("b"), py::arg("weights"), Unlocked(),
+      .def("block", &kernel_block, py::arg("a"), py::arg("b"), Unlocked(), "k(a_i, b_j)")
+      .def("diagonal", &kernel_diagonal, py::arg("points"), Unlocked(), "k(x_i, x_i)")
+      .def("gradient", &kernel_gradient, py::arg("a"), py::arg("b"), py::arg("weights"), Unlocked(),
            "Row j is sum_i weights[i, j] d/dx k(a_i, x) at x = b_j.")
       .def(py::pickle([](const Kernel& kernel) { return kernel.describe(); }, &parse));
 
@@ -198,6 +150,14 @@ void register_kernels(py::module_& module) {
       },
       py::arg("part"));
 
+  py::class_<KernelExpression>(module, "KernelExpression")
+      .def_property_readonly("name", &KernelExpression::name)
+      .def_readonly("bandwidth", &KernelExpression::bandwidth)
+      .def_readonly("per_feature", &KernelExpression::per_feature)
+      .def_readonly("parameters", &KernelExpression::parameters)
+      .def_readonly("parts", &KernelExpression::parts);
+  module.def("parse_kernel_expression", &parse_kernel_expression, py::arg("text"),
+             "The text of Kernel.describe(), taken apart.");
   module.def("parse_kernel", &parse, py::arg("text"),
              "The kernel that Kernel.describe() wrote as this text.");
 }

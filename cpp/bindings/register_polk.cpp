@@ -1,9 +1,5 @@
-#include <pybind11/stl.h>
-
 #include <memory>
-#include <optional>
 #include <parsimon/io/polk_file.hpp>
-#include <string>
 #include <utility>
 
 #include "bindings.hpp"
@@ -29,18 +25,12 @@ void finish_refit(SharedPolk& model, const Polk::Refit& refit) {
 }
 
 std::unique_ptr<SharedPolk> make(std::shared_ptr<Kernel> kernel, std::shared_ptr<Loss> loss,
-                                 const Schedule& step, const Schedule& budget,
-                                 double regularization, bool average, Index features, Index outputs,
-                                 const std::optional<Schedule>& maintenance,
-                                 std::optional<Index> max_points) {
-  require(!maintenance || !max_points, "A budget maintenance has its own cap on the points.");
-  const Compression compression =
-      maintenance
-          ? Compression::restore(make_budget(budget), maintenance->first, maintenance->second)
-          : make_compression(budget, max_points);
-  return std::make_unique<SharedPolk>(Polk(
-      std::move(kernel), {std::move(loss), make_step(step), compression, regularization, average},
-      features, outputs));
+                                 const StepSchedule& step, const Compression& compression,
+                                 double regularization, bool average, Index features,
+                                 Index outputs) {
+  return std::make_unique<SharedPolk>(
+      Polk(std::move(kernel), {std::move(loss), step, compression, regularization, average},
+           features, outputs));
 }
 
 }  // namespace
@@ -48,9 +38,9 @@ std::unique_ptr<SharedPolk> make(std::shared_ptr<Kernel> kernel, std::shared_ptr
 void register_polk(py::module_& module) {
   py::class_<Polk::Refit>(module, "Refit");
   py::class_<SharedPolk> polk(module, "Polk");
-  polk.def(py::init(&make), py::arg("kernel"), py::arg("loss"), py::arg("step"), py::arg("budget"),
-           py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"),
-           py::arg("maintenance") = py::none(), py::arg("max_points") = py::none())
+  polk.def(py::init(&make), py::arg("kernel"), py::arg("loss"), py::arg("step"),
+           py::arg("compression"), py::arg("regularization"), py::arg("average"),
+           py::arg("features"), py::arg("outputs"))
       .def("begin_refit", &begin_refit, Unlocked())
       .def("add_to_refit", &add_to_refit, py::arg("refit"), py::arg("samples"), py::arg("targets"),
            py::arg("sample_weights"), Unlocked())
@@ -61,9 +51,7 @@ void register_polk(py::module_& module) {
   register_predict<Polk, ConstSingleRows>(polk, py::arg("points").noconvert());
   register_predict<Polk, ConstRows>(polk, py::arg("points"));
   register_answers(polk);
-  register_reader<Polk>(polk, [](const Archive& archive, KernelPtr kernel) {
-    return polk_from_archive(archive, std::move(kernel));
-  });
+  register_reader("polk", &polk_from_archive);
 }
 
 }  // namespace parsimon::bindings

@@ -15,19 +15,6 @@ namespace {
 
 using SharedColumns = Shared<KernelColumns>;
 
-SlklSettings make_settings(double penalty, double tolerance, Index epochs, const std::string& step,
-                           const std::string& selection, std::uint64_t seed) {
-  require(step == "exact" || step == "newton", "The step of SLKL is exact or newton.");
-  require(selection == "uniform" || selection == "shrinking",
-          "The selection of SLKL is uniform or shrinking.");
-  return {penalty,
-          tolerance,
-          epochs,
-          step == "exact" ? SlklStep::exact : SlklStep::newton,
-          selection == "uniform" ? SlklSelection::uniform : SlklSelection::shrinking,
-          seed};
-}
-
 void register_columns(py::module_& module) {
   py::class_<SharedColumns>(module, "KernelColumns")
       .def(py::init(
@@ -49,8 +36,9 @@ void register_columns(py::module_& module) {
           [](SharedColumns& columns, Index output, double penalty, const Vector& start,
              double tolerance, Index epochs, const std::string& step, const std::string& selection,
              std::uint64_t seed) {
-            const SlklSettings settings =
-                make_settings(penalty, tolerance, epochs, step, selection, seed);
+            const SlklSettings settings{
+                penalty, tolerance, epochs, parse_slkl_step(step), parse_slkl_selection(selection),
+                seed};
             SlklSolution solution;
             columns.run([&](KernelColumns& c, const auto& keep_going) {
               solution = solve_slkl(c, output, settings, start, keep_going);
@@ -108,13 +96,9 @@ void register_slkl(py::module_& module) {
                              }))
       .def_property_readonly(
           "weights", reading<KernelExpansion>([](const KernelExpansion& f) { return f.weights(); }))
-      .def("to_entries", [](const Shared<KernelExpansion>& function) {
-        return to_dict(reading<KernelExpansion>(
-            [](const KernelExpansion& f) { return to_archive(f); })(function));
-      });
-  register_reader<KernelExpansion>(model, [](const Archive& archive, KernelPtr kernel) {
-    return slkl_from_archive(archive, std::move(kernel));
-  });
+      .def("to_archive",
+           reading<KernelExpansion>([](const KernelExpansion& f) { return to_archive(f); }));
+  register_reader("slkl", &slkl_from_archive);
 }
 
 }  // namespace parsimon::bindings

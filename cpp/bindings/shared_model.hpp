@@ -7,41 +7,18 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <parsimon/io/function_file.hpp>
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
-#include "archive_conversion.hpp"
+#include "model_readers.hpp"
 
 namespace parsimon::bindings {
 
 namespace py = pybind11;
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
-using Schedule = std::pair<std::string, std::vector<double>>;
-
-inline BudgetSchedule make_budget(const Schedule& schedule) {
-  const auto& [name, parameters] = schedule;
-  if (name == "hold_model_order" && parameters.size() == 2) {
-    return BudgetSchedule::hold_model_order(parameters[0], parameters[1]);
-  }
-  if (name == "hold_model_order_as_printed" && parameters.size() == 2) {
-    return BudgetSchedule::adaptive(parameters[1],
-                                    ModelOrderControl::printed(parameters[0], parameters[1]));
-  }
-  return BudgetSchedule::restore(name, parameters);
-}
-
-inline Compression make_compression(const Schedule& budget, std::optional<Index> max_points) {
-  return {make_budget(budget), max_points.value_or(kUnlimited)};
-}
-
-inline StepSchedule make_step(const Schedule& schedule) {
-  return StepSchedule::restore(schedule.first, schedule.second);
-}
 
 // A model that several threads may use at once: each mini-batch and each evaluation is one
 // uninterrupted access. The lock is only ever waited for without the GIL, which a kernel written
@@ -68,11 +45,6 @@ class Shared {
 
   Model snapshot() const {
     return use([](const Model& model) { return model; });
-  }
-
-  void become(const Shared& other) {
-    Model state = other.snapshot();
-    use([&](Model& model) { model = std::move(state); });
   }
 
   // Calls train(model, keep_going) without the GIL. Returns what it returns: how many samples were
@@ -145,7 +117,6 @@ void register_answers(py::class_<Shared<Model>>& cls) {
   cls.def(
          "copy", [](const Shared<Model>& model) { return std::make_unique<Shared<Model>>(model); },
          Unlocked())
-      .def("become", &Shared<Model>::become, py::arg("other"), Unlocked())
       .def_property_readonly("expansion",
                              reading<Model>([](const Model& m) { return m.expansion(); }))
       .def_property_readonly("model_order",
@@ -160,9 +131,7 @@ void register_answers(py::class_<Shared<Model>>& cls) {
           "trace", reading<Model>([](const Model& m) { return detail::trace_matrix(m.trace()); }))
       .def_property_readonly("target_out_of_reach",
                              reading<Model>([](const Model& m) { return m.target_out_of_reach(); }))
-      .def("to_entries", [](const Shared<Model>& model) {
-        return to_dict(reading<Model>([](const Model& m) { return to_archive(m); })(model));
-      });
+      .def("to_archive", reading<Model>([](const Model& m) { return to_archive(m); }));
 }
 
 // What models answer that learn from samples with targets.
@@ -193,16 +162,13 @@ void register_run(py::class_<Shared<Model>>& cls, const py::arg& samples) {
       samples, py::arg("targets"), py::arg("sample_weights"), py::arg("batch_size"));
 }
 
-// from_entries(entries, kernel), by a function that reads an archive.
-template <class Model, typename FromArchive>
-void register_reader(py::class_<Shared<Model>>& cls, FromArchive from_archive) {
-  cls.def_static(
-      "from_entries",
-      [from_archive](const py::dict& entries, std::shared_ptr<Kernel> kernel) {
-        return std::make_unique<Shared<Model>>(
-            from_archive(to_archive(entries), std::move(kernel)));
-      },
-      py::arg("entries"), py::arg("kernel") = nullptr);
+// Has read_model() know the models of an algorithm, by a function that reads an archive.
+template <typename FromArchive>
+void register_reader(const std::string& algorithm, FromArchive from_archive) {
+  add_reader(algorithm, [from_archive](const Archive& archive, const KernelPtr& kernel) {
+    auto model = from_archive(archive, kernel);
+    return py::cast(std::make_unique<Shared<decltype(model)>>(std::move(model)));
+  });
 }
 
 }  // namespace parsimon::bindings

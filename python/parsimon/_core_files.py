@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ._core import Archive
 from ._labels import Labels
 from ._settings import given_by
 from ._targets import Targets
@@ -21,21 +22,21 @@ _MOST_OUTPUTS = 1 << 20
 Estimator = tuple[Any, dict[str, Any]]
 
 
-def from_core_entries(entries: dict[str, Any], kernel: Kernel) -> Estimator:
+def from_core_file(archive: Archive, kernel: Kernel) -> Estimator:
     """Return an estimator with the settings of the model in a file, and its fitted attributes."""
-    algorithm = entries["algorithm"]
+    algorithm = archive["algorithm"]
     if algorithm not in _ALGORITHMS:
         raise ValueError(
             f"The file holds a model of the algorithm {algorithm!r}, for which there is no "
             f"estimator that a file can tell; there is for {', '.join(_ALGORITHMS)}."
         )
-    estimator, fitted = _ALGORITHMS[algorithm](entries, kernel)
-    return estimator, {"n_features_in_": entries["features"], **fitted}
+    estimator, fitted = _ALGORITHMS[algorithm](archive, kernel)
+    return estimator, {"n_features_in_": archive["features"], **fitted}
 
 
-def _learned(entries: dict[str, Any], classifier: Any, regressor: Any, given: Any) -> Estimator:
+def _learned(archive: Archive, classifier: Any, regressor: Any, given: Any) -> Estimator:
     """Return what the loss tells, a classifier or a regressor."""
-    loss, outputs = entries["loss"], entries["outputs"]
+    loss, outputs = archive["loss"], archive["outputs"]
     if outputs > _MOST_OUTPUTS:
         raise ValueError(f"The model file has {outputs} outputs; at most {_MOST_OUTPUTS} can be.")
     if loss == "mirror_logistic":
@@ -48,26 +49,26 @@ def _learned(entries: dict[str, Any], classifier: Any, regressor: Any, given: An
     return regressor(loss=loss, normalize_y=False, **given), targets.fitted()
 
 
-def _polk(entries: dict[str, Any], kernel: Kernel) -> Estimator:
-    given = given_by(entries, "parsimony") | {"kernel": kernel}
-    rule = entries.get("maintenance", "none")
+def _polk(archive: Archive, kernel: Kernel) -> Estimator:
+    given = given_by(archive, "parsimony") | {"kernel": kernel}
+    rule = archive.get("maintenance", "none")
     if rule == "none":
-        return _learned(entries, POLKClassifier, POLKRegressor, given)
-    cap, rate = entries["maintenance.parameters"][:2].tolist()
+        return _learned(archive, POLKClassifier, POLKRegressor, given)
+    cap, rate = archive["maintenance.parameters"][:2].tolist()
     given["max_points"] = int(cap)
     # BSGD has a cap and no budget; POLK may have both.
     if rule == "project" and given.get("budget") != 0:
-        return _learned(entries, POLKClassifier, POLKRegressor, given)
+        return _learned(archive, POLKClassifier, POLKRegressor, given)
     given["maintenance_rate"] = rate
     for word in ("budget", "parsimony"):
         given.pop(word, None)
-    return _learned(entries, BSGDClassifier, BSGDRegressor, given | {"maintenance": rule})
+    return _learned(archive, BSGDClassifier, BSGDRegressor, given | {"maintenance": rule})
 
 
-def _colk(entries: dict[str, Any], kernel: Kernel) -> Estimator:
-    weight, parameter, clip = entries["risk.parameters"].tolist()
-    risk = entries["risk"]
-    given = given_by(entries, "step_squared") | {
+def _colk(archive: Archive, kernel: Kernel) -> Estimator:
+    weight, parameter, clip = archive["risk.parameters"].tolist()
+    risk = archive["risk"]
+    given = given_by(archive, "step_squared") | {
         "kernel": kernel,
         "risk": None if risk == "none" else risk,
         "risk_weight": weight,
@@ -78,23 +79,23 @@ def _colk(entries: dict[str, Any], kernel: Kernel) -> Estimator:
         given["level"] = parameter
     elif risk == "moments":
         given["moment_order"] = int(parameter)
-    return _learned(entries, COLKClassifier, COLKRegressor, given)
+    return _learned(archive, COLKClassifier, COLKRegressor, given)
 
 
-def _policy(entries: dict[str, Any], kernel: Kernel) -> Estimator:
-    method = "gtd" if entries["gradient"] else "td"
-    given = given_by(entries, "step_squared")
-    return PolicyEvaluator(method, discount=entries["discount"], kernel=kernel, **given), {}
+def _policy(archive: Archive, kernel: Kernel) -> Estimator:
+    method = "gtd" if archive["gradient"] else "td"
+    given = given_by(archive, "step_squared")
+    return PolicyEvaluator(method, discount=archive["discount"], kernel=kernel, **given), {}
 
 
-def _density(entries: dict[str, Any], kernel: Kernel) -> Estimator:
-    domain = np.column_stack([entries["domain.lower"], entries["domain.upper"]])
+def _density(archive: Archive, kernel: Kernel) -> Estimator:
+    domain = np.column_stack([archive["domain.lower"], archive["domain.upper"]])
     estimators: dict[str, Any] = {
         "spppot": SPPPOTIntensity,
         "mirror_newton": MirrorNewtonIntensity,
         "hybrid": HybridIntensity,
     }
-    return estimators[entries["algorithm"]](kernel=kernel, domain=domain), {
+    return estimators[archive["algorithm"]](kernel=kernel, domain=domain), {
         "domain_": domain,
         "n_rejected_": 0,
         "_fit_points_": 0,
@@ -103,9 +104,9 @@ def _density(entries: dict[str, Any], kernel: Kernel) -> Estimator:
     }
 
 
-def _slkl(entries: dict[str, Any], kernel: Kernel) -> Estimator:
+def _slkl(archive: Archive, kernel: Kernel) -> Estimator:
     raise ValueError(
-        f"The file holds a function with {len(entries['weights'])} points and the kernel "
+        f"The file holds a function with {len(archive['weights'])} points and the kernel "
         f"{kernel!r} that SLKL has learned, but no estimator; only a file that an estimator's save "
         f"method wrote can be loaded."
     )

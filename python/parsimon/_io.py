@@ -21,13 +21,13 @@ _PARAMETERS = "estimator.parameters"
 _FITTED = "estimator.fitted"
 
 
-def to_entries(estimator: ModelEstimator) -> dict[str, Any]:
+def to_archive(estimator: ModelEstimator) -> _core.Archive:
     """Return everything that the estimator is."""
-    entries: dict[str, Any] = estimator._model.to_entries()
-    entries[_ESTIMATOR] = type(estimator).__name__
-    entries[_PARAMETERS] = _to_json(estimator.get_params(deep=False))
-    entries[_FITTED] = _to_json({name: getattr(estimator, name) for name in _fitted(estimator)})
-    return entries
+    archive: _core.Archive = estimator._model.to_archive()
+    archive[_ESTIMATOR] = type(estimator).__name__
+    archive[_PARAMETERS] = _to_json(estimator.get_params(deep=False))
+    archive[_FITTED] = _to_json({name: getattr(estimator, name) for name in _fitted(estimator)})
+    return archive
 
 
 def _fitted(estimator: ModelEstimator) -> list[str]:
@@ -65,9 +65,9 @@ def load(path: str | os.PathLike[str], *, kernel: kernels.Kernel | None = None) 
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    entries = _core.read_archive(os.fspath(path))
+    archive = _core.Archive.read(os.fspath(path))
     try:
-        return _from_entries(entries, kernel)
+        return _from_archive(archive, kernel)
     except _BROKEN as error:
         raise ValueError(
             f"The file {os.fspath(path)!r} is not a complete model: {error!r}."
@@ -78,30 +78,30 @@ def load(path: str | os.PathLike[str], *, kernel: kernels.Kernel | None = None) 
 _BROKEN = (KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError)
 
 
-def _from_entries(entries: dict[str, Any], kernel: kernels.Kernel | None) -> Any:
-    kernel = _kernel(entries["kernel"], kernel)
-    if _ESTIMATOR in entries:
-        name = entries[_ESTIMATOR]
+def _from_archive(archive: _core.Archive, kernel: kernels.Kernel | None) -> Any:
+    kernel = _kernel(archive["kernel"], kernel)
+    if _ESTIMATOR in archive:
+        name = archive[_ESTIMATOR]
         cls = _known_estimators().get(name)
         if cls is None:
             raise ValueError(
                 f"The file holds a {name!r}, which this version of parsimon does not know; it "
                 f"knows {', '.join(_known_estimators())}."
             )
-        if entries["algorithm"] not in cls._algorithms:
+        if archive["algorithm"] not in cls._algorithms:
             raise ValueError(
-                f"A {name} cannot hold a model of the algorithm {entries['algorithm']!r}."
+                f"A {name} cannot hold a model of the algorithm {archive['algorithm']!r}."
             )
-        estimator = cls(**_renamed(name, _from_json(entries[_PARAMETERS], kernel)))
-        fitted = _from_json(entries[_FITTED], kernel)
+        estimator = cls(**_renamed(name, _from_json(archive[_PARAMETERS], kernel)))
+        fitted = _from_json(archive[_FITTED], kernel)
     else:
-        from ._core_files import from_core_entries
+        from ._core_files import from_core_file
 
-        estimator, fitted = from_core_entries(entries, kernel)
+        estimator, fitted = from_core_file(archive, kernel)
     # The core checks its own entries; what follows may rely on them.
-    model = estimator._read_model(entries, kernel)
+    model = estimator._read_model(archive, kernel)
     estimator._check_parameters()
-    estimator._check_stored(fitted, entries)
+    estimator._check_stored(fitted, archive)
     estimator._adopt(model, {**fitted, "_kernel_": kernel})
     return estimator
 

@@ -25,16 +25,6 @@ from .kernels import Kernel
 
 Array = NDArray[np.float64]
 
-_CORES: dict[str, Any] = {
-    "polk": _core.Polk,
-    "colk": _core.Colk,
-    "policy_evaluation": _core.PolicyEvaluation,
-    "spppot": _core.Spppot,
-    "mirror_newton": _core.MirrorNewton,
-    "hybrid": _core.Hybrid,
-    "slkl": _core.Slkl,
-}
-
 TRACE_COLUMNS: dict[str, Any] = {
     "samples": np.int64,
     "model_order": np.int64,
@@ -246,49 +236,49 @@ class ModelEstimator(BaseEstimator):
         """
         check_is_fitted(self)
         self._check_parameters()
-        _core.write_archive(os.fspath(path), _io.to_entries(self))
+        _io.to_archive(self).write(os.fspath(path))
 
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:  # noqa: ARG002
         """Return what the estimator keeps beside the core's model, with what makes it valid."""
         return {}
 
-    def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:
+    def _foreign_entries(self, archive: _core.Archive) -> list[str]:
         """Name the core's entries that a model of this estimator cannot have."""
-        return [] if entries.get("maintenance", "none") in self._rules else ["maintenance"]
+        return [] if archive.get("maintenance", "none") in self._rules else ["maintenance"]
 
-    def _check_stored(self, fitted: dict[str, Any], entries: dict[str, Any]) -> None:
+    def _check_stored(self, fitted: dict[str, Any], archive: _core.Archive) -> None:
         """Refuse attributes from a file that do not belong to the core's entries there."""
-        features = entries["features"]
-        expected = self._stored(entries["outputs"]) | {
+        features = archive["features"]
+        expected = self._stored(archive["outputs"]) | {
             "n_features_in_": lambda value: type(value) is int and value == features,
         }
         if "feature_names_in_" in fitted:
             expected["feature_names_in_"] = lambda value: value.shape == (features,)
         wrong = [name for name, right in expected.items() if not right(fitted[name])]
         wrong += [name for name in fitted if name not in expected]
-        wrong += self._foreign_entries(entries)
+        wrong += self._foreign_entries(archive)
         if wrong:
             raise ValueError(
                 f"The model file does not hold a {type(self).__name__}: its {', '.join(wrong)} "
                 f"cannot be that of such a model."
             )
 
-    def _read_model(self, entries: dict[str, Any], kernel: Kernel) -> Any:
-        """Return the core model that these entries hold."""
-        return _CORES[entries["algorithm"]].from_entries(entries, kernel.core)
+    def _read_model(self, archive: _core.Archive, kernel: Kernel) -> Any:
+        """Return the core model that a file holds."""
+        return _core.read_model(archive, kernel.core)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         state.pop("_checked", None)
         if "_model" in state:
-            state["_model"] = _core.archive_to_bytes(state["_model"].to_entries())
+            state["_model"] = state["_model"].to_archive().to_bytes()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_model" in state:
-            entries = _core.archive_from_bytes(state["_model"])
-            self._model = self._read_model(entries, self._kernel_)
+            archive = _core.Archive.from_bytes(state["_model"])
+            self._model = self._read_model(archive, self._kernel_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

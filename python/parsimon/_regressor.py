@@ -144,9 +144,9 @@ class Regressor(RegressorMixin, ModelEstimator):
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
         return Targets.stored(outputs)
 
-    def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:
-        wrong = super()._foreign_entries(entries)
-        classifies = _core.parse_loss(entries["loss"]).is_classification
+    def _foreign_entries(self, archive: _core.Archive) -> list[str]:
+        wrong = super()._foreign_entries(archive)
+        classifies = _core.parse_loss(archive["loss"]).is_classification
         return [*wrong, "loss"] if classifies else wrong
 
     def __sklearn_tags__(self) -> Any:

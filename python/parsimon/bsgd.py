@@ -9,10 +9,10 @@ from sklearn.utils import check_random_state
 
 from ._checks import choice, count, number
 from ._classifier import Classifier
+from ._core import Compression
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
 from ._parameters import estimator
 from ._regressor import Regressor
-from ._settings import core_maintenance
 from ._stream import Samples
 from .kernels import Kernel
 from .polk import new_polk
@@ -55,7 +55,9 @@ def _new_model(estimator: Any, samples: Samples, *, streaming: bool) -> tuple[An
     rule, seed = estimator.maintenance, 0
     if rule == "nonparametric":
         seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
-    compression = core_maintenance(rule, estimator.max_points, estimator.maintenance_rate, seed)
+    compression = Compression.without_budget(
+        rule, estimator.max_points, float(estimator.maintenance_rate), seed
+    )
     # Points are merged by the named kernel alone.
     return new_polk(
         estimator, samples, streaming=streaming, compression=compression, intercept=False

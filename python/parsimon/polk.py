@@ -10,10 +10,11 @@ import numpy as np
 from . import _core
 from ._auto import Choices
 from ._classifier import Classifier
+from ._core import BudgetSchedule, Compression
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
 from ._parameters import estimator
 from ._regressor import Regressor
-from ._settings import Compression, Schedule, core_budget, core_compression, core_step
+from ._settings import core_budget, core_step
 from ._stream import Samples
 from .kernels import Kernel
 from .schedules import AdaptiveBudget, PowerLaw, resolve
@@ -34,12 +35,12 @@ def new_polk(
     loss = estimator._core_loss(outputs)
     chosen = Choices(estimator, samples, loss, streaming=streaming, intercept=intercept)
     if compression is None:
-        compression = core_compression(polk_budget(estimator, chosen), estimator.max_points)
+        compression = Compression(polk_budget(estimator, chosen), estimator.max_points)
     model = _core.Polk(
         chosen.kernel.core,
         loss,
         step=core_step(chosen.rate, estimator.schedule),
-        **compression,
+        compression=compression,
         regularization=chosen.regularization,
         average=estimator.average,
         features=samples.X.shape[1],
@@ -48,15 +49,15 @@ def new_polk(
     return model, chosen.kernel, chosen.epochs
 
 
-def polk_budget(estimator: Any, chosen: Choices) -> Schedule:
+def polk_budget(estimator: Any, chosen: Choices) -> BudgetSchedule:
     """Return the compression budget of POLK's theory, or the one that was given."""
     if not isinstance(estimator.parsimony, str):
-        by_parsimony = ("parsimony", [float(estimator.parsimony)])
+        by_parsimony = BudgetSchedule.parsimony(float(estimator.parsimony))
     elif resolve(estimator.schedule) is not None:
         # From the budget of a constant rate downwards: eta^2 itself swallows steps above 1 whole.
-        by_parsimony = ("step_squared", [float(np.sqrt(chosen.noise) / chosen.rate)])
+        by_parsimony = BudgetSchedule.step_squared(float(np.sqrt(chosen.noise) / chosen.rate))
     else:
-        by_parsimony = ("parsimony", [float(np.sqrt(chosen.noise / chosen.rate))])
+        by_parsimony = BudgetSchedule.parsimony(float(np.sqrt(chosen.noise / chosen.rate)))
     return core_budget(estimator.budget, by_parsimony, chosen.rate)
 
 

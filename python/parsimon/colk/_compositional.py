@@ -223,14 +223,14 @@ class CompositionalLearner(ModelEstimator):
     def _new_model(self, samples: Samples, *, streaming: bool) -> tuple[Any, Kernel, int]:  # noqa: ARG002
         kernel = _auto.choose_kernel(self.kernel, self.gamma, samples)
         rate = float(self.learning_rate)
-        by_parsimony = ("step_squared", [float(self.parsimony or 0.0)])
+        by_parsimony = _core.BudgetSchedule.step_squared(float(self.parsimony or 0.0))
         model = _core.Compositional(
             kernel.core,
             self._functions(),
             int(self.n_inner),
             step=core_step(rate, self.schedule),
             tracking=core_step(float(self.tracking_rate), self.tracking_schedule),
-            budget=core_budget(self.budget, by_parsimony, rate),
+            compression=_core.Compression(core_budget(self.budget, by_parsimony, rate)),
             regularization=float(self.regularization),
             average=bool(self.average),
             features=samples.X.shape[1],
@@ -238,7 +238,7 @@ class CompositionalLearner(ModelEstimator):
         )
         return model, kernel, int(self.epochs)
 
-    def _read_model(self, entries: dict[str, Any], kernel: Kernel) -> Any:
-        return _core.Compositional.from_entries(
-            entries, kernel.core, self._functions(), int(self.n_inner)
+    def _read_model(self, archive: _core.Archive, kernel: Kernel) -> Any:
+        return _core.Compositional.from_archive(
+            archive, kernel.core, self._functions(), int(self.n_inner)
         )

@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_array
 
 from parsimon import _auto, _core, _stream
 from parsimon._checks import choice, count, number
+from parsimon._core import BudgetSchedule, Compression
 from parsimon._model import Array, ModelEstimator
 from parsimon._parameters import WORDS, estimator
-from parsimon._settings import Schedule, core_budget, core_step
+from parsimon._settings import core_budget, core_step
 from parsimon._stream import Samples
 from parsimon.kernels import Kernel
 from parsimon.schedules import AdaptiveBudget, PowerLaw
@@ -262,12 +263,11 @@ class PolicyEvaluator(ModelEstimator):
             discount=float(self.discount),
             step=core_step(alpha, self.schedule),
             tracking=core_step(beta),
-            budget=budget,
-            tracker_budget=tracker_budget,
+            compression=Compression(budget, self.max_points),
+            tracker_compression=Compression(tracker_budget, self.max_points),
             regularization=float(self.regularization),
             average=bool(self.average),
             features=samples.X.shape[1],
-            max_points=self.max_points,
         )
         return model, kernel, int(self.epochs)
 
@@ -278,16 +278,18 @@ class PolicyEvaluator(ModelEstimator):
 
     def _budgets(
         self, kernel: Kernel, samples: _Transitions, rate: float
-    ) -> tuple[Schedule, Schedule]:
+    ) -> tuple[BudgetSchedule, BudgetSchedule]:
         if isinstance(self.parsimony, str):
             size = float(samples.rewards.std()) or 1.0
             largest = float(kernel.diag(samples.X).max())
-            own = ("proportional", [_PARSIMONY * size * np.sqrt(largest / self.batch_size)])
+            own = BudgetSchedule.proportional(
+                _PARSIMONY * size * np.sqrt(largest / self.batch_size)
+            )
         else:
-            own = ("step_squared", [float(self.parsimony)])
+            own = BudgetSchedule.step_squared(float(self.parsimony))
         budget = core_budget(self.budget, own, rate)
-        tracker = budget if budget[0] == "fixed" else own
-        return budget, tracker
+        adapts = isinstance(self.budget, AdaptiveBudget)
+        return budget, own if adapts else budget
 
 
 def _column(name: str, values: NDArray[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from parsimon import _auto, _core, schedules
 from parsimon._checks import choice, count, is_number, number, warn
 from parsimon._model import TRACE_COLUMNS, named_columns
-from parsimon._settings import Schedule, core_step
+from parsimon._settings import core_step
 from parsimon._stream import Samples
 from parsimon.kernels import Kernel
 from parsimon.polk import new_polk, polk_budget
@@ -149,12 +149,11 @@ def new_colk(estimator: Any, samples: Samples, *, streaming: bool) -> tuple[Any,
             _TRACKING if isinstance(tracking, str) else float(tracking),
             estimator.tracking_schedule,
         ),
-        budget=_budget(estimator, chosen),
+        compression=_core.Compression(_budget(estimator, chosen), estimator.max_points),
         regularization=chosen.regularization,
         average=estimator.average,
         features=samples.X.shape[1],
         outputs=outputs,
-        max_points=estimator.max_points,
     )
     return model, chosen.kernel, chosen.epochs
 
@@ -179,10 +178,10 @@ def _safe_rate(estimator: Any, chosen: _auto.Choices, samples: Samples, loss: An
     return min(rate, stable)
 
 
-def _budget(estimator: Any, chosen: _auto.Choices) -> Schedule:
+def _budget(estimator: Any, chosen: _auto.Choices) -> _core.BudgetSchedule:
     if isinstance(estimator.parsimony, str):
         return polk_budget(estimator, chosen)
-    return "step_squared", [float(estimator.parsimony)]
+    return _core.BudgetSchedule.step_squared(float(estimator.parsimony))
 
 
 def _curvature(loss: Any) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from typing import Any
 
@@ -74,9 +73,10 @@ _CONSTRUCTORS: dict[str, Any] = {
     "gaussian": Gaussian,
     "laplacian": Laplacian,
     "matern": Matern,
-    "cauchy": Cauchy,
-    "student_t": StudentT,
-    "polynomial": Polynomial,
+    "student_t": lambda bandwidth, degrees: (
+        Cauchy(bandwidth) if degrees == 1 else StudentT(bandwidth, degrees)
+    ),
+    "polynomial": lambda degree, gamma, coef0: Polynomial(int(degree), gamma, coef0),
     "linear": Linear,
     "constant": Constant,
     "sum": lambda *parts: Sum(parts),
@@ -104,15 +104,11 @@ def from_description(text: str) -> Kernel:
     >>> from_description("sum(gaussian(0.5),scale(2,linear()))")
     Gaussian(bandwidth=0.5) + 2.0 * Linear()
     """
-    # The core refuses whatever is not a kernel, and what it describes again is plain Python syntax.
-    canonical = _core.parse_kernel(text).describe()
-    kernel: Kernel = _evaluate(ast.parse(canonical, mode="eval").body)
-    return kernel
+    return _from_expression(_core.parse_kernel_expression(text))
 
 
-def _evaluate(node: ast.expr) -> Any:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return _CONSTRUCTORS[node.func.id](*map(_evaluate, node.args))
-    if isinstance(node, ast.List):
-        return [_evaluate(element) for element in node.elts]
-    return ast.literal_eval(node)
+def _from_expression(kernel: _core.KernelExpression) -> Kernel:
+    bandwidth: list[Any] = [kernel.bandwidth] if kernel.per_feature else kernel.bandwidth
+    parts = map(_from_expression, kernel.parts)
+    made: Kernel = _CONSTRUCTORS[kernel.name](*bandwidth, *kernel.parameters, *parts)
+    return made

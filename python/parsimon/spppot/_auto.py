@@ -11,9 +11,9 @@ from scipy import linalg
 
 from parsimon import kernels
 from parsimon._checks import is_integer, is_number
+from parsimon._core import Quadrature
 
 Array = NDArray[np.float64]
-Quadrature = tuple[str, list[int]]
 
 # Kernels whose width is a length: a density needs one that fades with the distance.
 KERNELS: dict[str, Any] = {
@@ -160,17 +160,17 @@ def choose_quadrature(grid_size: Any, domain: Array, bandwidth: Any) -> Quadratu
     counts = check_grid_size("grid_size", grid_size)
     features = len(domain)
     if counts is not None:
-        return "grid", _check_memory(counts, features, grid_size)
+        return Quadrature.grid(_check_memory(counts, features, grid_size))
     lengths = np.broadcast_to(np.asarray(bandwidth, dtype=float), features)
     fine = np.maximum(np.ceil(2 * (domain[:, 1] - domain[:, 0]) / lengths), _FEWEST_CELLS)
     coarse = np.maximum(np.ceil(fine / 2), _FEWEST_CELLS)
     for cells, most in ((fine, _MOST_FINE_NODES), (coarse, _MOST_NODES)):
         if np.log(cells).sum() <= np.log(most):
-            return "grid", [int(n) for n in cells]
+            return Quadrature.grid([int(n) for n in cells])
     # One feature can always be covered; more than a few cannot.
     if features == 1:
-        return "grid", [_MOST_NODES]
-    return "scattered", [_MOST_NODES]
+        return Quadrature.grid([_MOST_NODES])
+    return Quadrature.scattered(_MOST_NODES)
 
 
 def _check_memory(counts: list[int], features: int, grid_size: Any) -> list[int]:

@@ -71,7 +71,7 @@ class Setting:
 
     kernel: Kernel
     domain: Array
-    quadrature: _auto.Quadrature
+    quadrature: _core.Quadrature
     X: Array
     epochs: int
     streaming: bool
@@ -84,8 +84,12 @@ class Setting:
     @cached_property
     def curvature(self) -> _auto.Curvature:
         """How steep the likelihood can be with these data, nodes and kernel."""
-        nodes = _core.quadrature_nodes(self.quadrature, self.domain)
-        return _auto.curvature(self.kernel, self.X, nodes)
+        return _auto.curvature(self.kernel, self.X, self.quadrature.nodes(self.box))
+
+    @property
+    def box(self) -> _core.Box:
+        """The domain, as the core takes it."""
+        return _core.Box(*self.domain.T.tolist())
 
 
 _ENTRIES = """
@@ -348,12 +352,11 @@ class Intensity(DensityMixin, ModelEstimator):
     def _integral(self, model: Any, domain: Array, box: Array) -> float:
         """Integrate the learned density over a box; outside of the domain there is nothing."""
         low, high = np.maximum(box[:, 0], domain[:, 0]), np.minimum(box[:, 1], domain[:, 1])
-        kind, counts = model.quadrature
         cells = None
-        if kind == "grid":
+        if model.quadrature.kind == "grid":
             # As fine as the grid of the whole domain, however small the box.
             share = (high - low) / (domain[:, 1] - domain[:, 0])
-            cells = [int(n) for n in np.maximum(np.ceil(share * counts), 1)]
+            cells = [int(n) for n in np.maximum(np.ceil(share * model.quadrature.counts), 1)]
         with threads_of(self.n_jobs):
             return integrate(model.density, np.column_stack([low, high]), cells)
 
@@ -385,10 +388,10 @@ class Intensity(DensityMixin, ModelEstimator):
 
     # -- files -----------------------------------------------------------------------------------
 
-    def _check_stored(self, fitted: dict[str, Any], entries: dict[str, Any]) -> None:
-        super()._check_stored(fitted, entries)
-        domain = np.column_stack([entries["domain.lower"], entries["domain.upper"]])
-        counts = [fitted["_fit_points_"], fitted["_fit_samples_"], entries["samples"]]
+    def _check_stored(self, fitted: dict[str, Any], archive: _core.Archive) -> None:
+        super()._check_stored(fitted, archive)
+        domain = np.column_stack([archive["domain.lower"], archive["domain.upper"]])
+        counts = [fitted["_fit_points_"], fitted["_fit_samples_"], archive["samples"]]
         if not np.array_equal(fitted["domain_"], domain) or counts != sorted(counts):
             raise ValueError(
                 f"The model file does not hold a {type(self).__name__}: its domain or its counts "

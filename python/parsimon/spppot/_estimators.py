@@ -381,6 +381,6 @@ class SPPPOTClassifier(Classifier):
     def _n_outputs(self, samples: Samples) -> int:
         return samples.n_classes
 
-    def _foreign_entries(self, entries: dict[str, Any]) -> list[str]:
-        wrong = super()._foreign_entries(entries)
-        return wrong if entries["loss"] == "mirror_logistic" else [*wrong, "loss"]
+    def _foreign_entries(self, archive: _core.Archive) -> list[str]:
+        wrong = super()._foreign_entries(archive)
+        return wrong if archive["loss"] == "mirror_logistic" else [*wrong, "loss"]

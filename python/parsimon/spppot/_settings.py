@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from parsimon import _core
-from parsimon._settings import Schedule, core_budget, core_step
+from parsimon._core import BudgetSchedule, MirrorMap, StepSchedule
+from parsimon._settings import core_budget, core_step
 
 from ._base import Setting
 
@@ -36,13 +37,13 @@ def spppot_model(estimator: Any, setting: Setting) -> Any:
     rate = _rate(estimator, setting)
     return _core.Spppot(
         setting.kernel.core,
-        setting.domain,
+        setting.box,
         setting.quadrature,
         mirror=_mirror(estimator, setting),
         gradient=estimator.gradient,
         dual_averaging=estimator.method == "dual_averaging",
         step=core_step(rate),
-        budget=_budget(estimator, rate, setting),
+        compression=_core.Compression(_budget(estimator, rate, setting)),
         regularization=_shrinkage(estimator, rate, setting),
         average=bool(estimator.average),
     )
@@ -52,7 +53,7 @@ def newton_model(estimator: Any, setting: Setting) -> Any:
     """Return the core's model of Algorithm 3."""
     return _core.MirrorNewton(
         setting.kernel.core,
-        setting.domain,
+        setting.box,
         setting.quadrature,
         step=_newton_step(estimator.learning_rate),
         damping=_damping(estimator, setting),
@@ -93,28 +94,28 @@ def _shrinkage(estimator: Any, rate: float, setting: Setting) -> float:
     return 0.0 if setting.streaming else min(_SHRINKAGE / len(setting.X), 0.25 / rate)
 
 
-def _mirror(estimator: Any, setting: Setting) -> Schedule:
+def _mirror(estimator: Any, setting: Setting) -> MirrorMap:
     if estimator.mirror != "mahalanobis":
-        return estimator.mirror, []
+        return MirrorMap.kl() if estimator.mirror == "kl" else MirrorMap.euclidean()
     # Half uniform, half a Gaussian with the moments of the data.
     width = setting.domain[:, 1] - setting.domain[:, 0]
     center = setting.X.mean(axis=0)
     deviation = np.maximum(setting.X.std(axis=0), width / 100)
     height = 0.5 * float(np.prod(width / (np.sqrt(2 * np.pi) * deviation)))
-    return estimator.mirror, [height, *map(float, center), *map(float, deviation)]
+    return MirrorMap.mahalanobis(height, center.tolist(), deviation.tolist())
 
 
-def _budget(estimator: Any, rate: float, setting: Setting) -> Schedule:
+def _budget(estimator: Any, rate: float, setting: Setting) -> BudgetSchedule:
     if not isinstance(estimator.parsimony, str):
         alpha = float(estimator.parsimony)
     else:
         alpha = _PARSIMONY * float(np.sqrt(setting.largest_self / estimator.batch_size))
         if estimator.method == "dual_averaging":
             alpha /= rate  # what is compressed there is z over the step
-    return core_budget(estimator.budget, ("proportional", [alpha]), rate)
+    return core_budget(estimator.budget, BudgetSchedule.proportional(alpha), rate)
 
 
-def _newton_step(given: float | str) -> Schedule:
+def _newton_step(given: float | str) -> StepSchedule:
     return core_step(_NEWTON_RATE if isinstance(given, str) else float(given))
 
 

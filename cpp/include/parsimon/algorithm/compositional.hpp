@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "parsimon/algorithm/online.hpp"
@@ -21,6 +22,8 @@ struct RiskRecord {
   double mean = 0;        // the part of the objective that is an ordinary expectation
   double dispersion = 0;  // the other part, before its weight
   double clipped = 0;     // samples at which a bound on the outer derivative acted
+
+  auto numbers() { return std::tie(tracked, mean, dispersion, clipped); }
 };
 
 // How a mini-batch whose samples have these weights moves what is tracked: towards their weighted

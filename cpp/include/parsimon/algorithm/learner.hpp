@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct StepRecord {
   double loss = 0;               // mean over the mini-batch, before the step
   double compression_error = 0;  // Hilbert norm that compression spent, <= budget
   double budget = 0;             // what it could spend, or what a cap on the points took
+
+  // A row of the trace.
+  auto numbers() { return std::tie(samples, model_order, active, loss, compression_error, budget); }
 };
 
 // The records of the latest mini-batches: all of them, until a stream is so long that keeping them
@@ -42,6 +46,10 @@ class TraceOf {
       chunks_.back() = std::make_shared<Chunk>(*chunks_.back());
     }
     chunks_.back()->push_back(record);
+  }
+
+  std::size_t size() const {
+    return chunks_.empty() ? 0 : (chunks_.size() - 1) * kChunk + chunks_.back()->size();
   }
 
   std::vector<Record> records() const {

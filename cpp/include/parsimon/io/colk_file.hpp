@@ -10,31 +10,72 @@
 #include "parsimon/algorithm/risk.hpp"
 #include "parsimon/io/archive.hpp"
 #include "parsimon/io/function_file.hpp"
-#include "parsimon/kernel/parse.hpp"
-#include "parsimon/loss/parse.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
 
 namespace detail {
 
-inline RowMatrix risk_trace_matrix(const TraceOf<RiskRecord>& trace) {
-  const std::vector<RiskRecord> records = trace.records();
-  RowMatrix matrix(static_cast<Index>(records.size()), 4);
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const RiskRecord& r = records[i];
-    matrix.row(static_cast<Index>(i)) << r.tracked, r.mean, r.dispersion, r.clipped;
-  }
-  return matrix;
+template <class File>
+void fields(File& file, CompositionalSettings& settings) {
+  fields(file, static_cast<OnlineSettings&>(settings));
+  named(file, "tracking", settings.tracking);
 }
 
-inline TraceOf<RiskRecord> risk_trace_from(const RowMatrix& matrix) {
-  require(matrix.allFinite(), "The trace in the model file is not finite.");
-  TraceOf<RiskRecord> trace;
-  for (Index i = 0; i < matrix.rows(); ++i) {
-    trace.add({matrix(i, 0), matrix(i, 1), matrix(i, 2), matrix(i, 3)});
-  }
-  return trace;
+struct CompositionalState {
+  OnlineState<CompositionalSettings> online;
+  Vector tracked = {};
+  TraceOf<RiskRecord> trace = {};
+};
+
+template <class File>
+void fields(File& file, CompositionalState& state) {
+  fields(file, state.online);
+  file("tracked", state.tracked);
+  fields(file, "trace.risk", state.trace);
+  require(state.trace.size() == state.online.progress.trace.size(),
+          "The two traces in the model file are of different lengths.");
+}
+
+struct RiskState {
+  LossPtr loss = nullptr;
+  Risk risk = {};
+};
+
+// Infinity is no number in a file: no clip is 0.
+template <class File>
+void fields(File& file, RiskState& state) {
+  described(file, "loss", state.loss, parse_loss);
+  std::string name = state.risk.name();
+  const double clip = std::isfinite(state.risk.clip) ? state.risk.clip : 0;
+  std::vector<double> numbers = {state.risk.weight, state.risk.parameter, clip};
+  file("risk", name);
+  file("risk.parameters", numbers, 3);
+  const double none = std::numeric_limits<double>::infinity();
+  state.risk = {Risk::parse(name), numbers[0], numbers[1], numbers[2] == 0 ? none : numbers[2]};
+}
+
+template <class File>
+void fields(File& file, PolicyEvaluationSettings& settings) {
+  fields(file, static_cast<OnlineSettings&>(settings));
+  file("gradient", settings.gradient);
+  file("discount", settings.discount);
+  named(file, "tracking", settings.tracking);
+  File tracker{file.archive, "tracker."};
+  fields(tracker, settings.tracker_compression);
+}
+
+struct PolicyEvaluationState {
+  OnlineState<PolicyEvaluationSettings> online;
+  FunctionState tracker = {};
+};
+
+template <class File>
+void fields(File& file, PolicyEvaluationState& state) {
+  fields(file, state.online);
+  require(state.online.progress.outputs == 1, "The model file has impossible sizes.");
+  File tracker{file.archive, "tracker."};
+  fields(tracker, state.tracker, state.online.progress.features, 1);
 }
 
 }  // namespace detail
@@ -42,17 +83,9 @@ inline TraceOf<RiskRecord> risk_trace_from(const RowMatrix& matrix) {
 // Everything that a compositional model is, except its problem.
 template <class Problem>
 Archive to_archive(const Compositional<Problem>& model) {
-  const CompositionalSettings settings = model.settings();
-  Archive archive;
-  archive.set("algorithm", std::string("compositional"));
-  archive.set("kernel", model.dictionary().kernel().describe());
-  detail::save_settings(settings, archive);
-  detail::save_step(settings.tracking, archive, "tracking");
-  detail::save_progress(model, archive);
-  archive.set("tracked", model.tracked());
-  archive.set("trace.risk", detail::risk_trace_matrix(model.risk_trace()));
-  detail::save_function(model.function(), archive);
-  return archive;
+  return detail::write("compositional", detail::CompositionalState{
+                                            detail::OnlineState<CompositionalSettings>::of(model),
+                                            model.tracked().transpose(), model.risk_trace()});
 }
 
 // The inverse, for a problem that the caller knows. `kernel` stands in for one that cannot be
@@ -60,73 +93,41 @@ Archive to_archive(const Compositional<Problem>& model) {
 template <class Problem>
 Compositional<Problem> compositional_from_archive(const Archive& archive, Problem problem,
                                                   KernelPtr kernel = nullptr) {
-  if (!kernel) kernel = parse_kernel(archive.get_text("kernel"));
-  const detail::Sizes sizes(archive);
-  const CompositionalSettings settings{detail::load_settings(archive),
-                                       detail::load_step(archive, "tracking")};
-  auto function =
-      detail::load_function(archive, kernel, sizes.features, sizes.outputs, settings.average);
-  Compositional<Problem> model(kernel, std::move(problem), settings, sizes.features, sizes.outputs);
-  const RowMatrix trace = archive.get_matrix("trace", Archive::any_size, 6);
-  model.restore(std::move(function), archive.get_vector("tracked").transpose(), sizes.samples,
-                sizes.batches, detail::trace_from(trace),
-                detail::risk_trace_from(archive.get_matrix("trace.risk", trace.rows(), 4)));
+  const auto state = detail::read(archive, detail::CompositionalState{{std::move(kernel), {}}});
+  const auto& [known, settings, progress, learned] = state.online;
+  Compositional<Problem> model(known, std::move(problem), settings, progress.features,
+                               progress.outputs);
+  model.restore(state.online.function(), state.tracked.transpose(), progress.samples,
+                progress.batches, progress.trace, state.trace);
   return model;
 }
 
 inline Archive to_archive(const Colk& model) {
-  Archive archive = to_archive<RiskProblem>(model);
-  const Risk& risk = model.problem().risk();
-  archive.set("algorithm", std::string("colk"));
-  archive.set("loss", model.problem().loss()->describe());
-  archive.set("risk", risk.name());
-  // Infinity is no number in a file.
-  archive.set("risk.parameters", std::vector<double>{risk.weight, risk.parameter,
-                                                     std::isfinite(risk.clip) ? risk.clip : 0.0});
-  return archive;
+  return detail::write("colk", detail::RiskState{model.problem().loss(), model.problem().risk()},
+                       to_archive<RiskProblem>(model));
 }
 
 inline Colk colk_from_archive(const Archive& archive, KernelPtr kernel = nullptr) {
   detail::require_algorithm(archive, "colk");
-  const Vector parameters = archive.get_vector("risk.parameters", 3);
-  Risk risk{Risk::parse(archive.get_text("risk")), parameters(0), parameters(1), parameters(2)};
-  if (risk.clip == 0) risk.clip = std::numeric_limits<double>::infinity();
-  return compositional_from_archive(
-      archive, RiskProblem(parse_loss(archive.get_text("loss")), risk), std::move(kernel));
+  const auto [loss, risk] = detail::read(archive, detail::RiskState());
+  return compositional_from_archive(archive, RiskProblem(loss, risk), std::move(kernel));
 }
 
 inline Archive to_archive(const PolicyEvaluation& model) {
-  const PolicyEvaluationSettings settings = model.settings();
-  Archive archive;
-  archive.set("algorithm", std::string("policy_evaluation"));
-  archive.set("kernel", model.dictionary().kernel().describe());
-  archive.set("gradient", settings.gradient ? 1 : 0);
-  archive.set("discount", settings.discount);
-  detail::save_settings(settings, archive);
-  detail::save_step(settings.tracking, archive, "tracking");
-  detail::save_compression(settings.tracker_compression, archive, "tracker.");
-  detail::save_progress(model, archive);
-  detail::save_function(model.function(), archive);
-  detail::save_function(model.tracker(), archive, "tracker.");
-  return archive;
+  return detail::write(
+      "policy_evaluation",
+      detail::PolicyEvaluationState{detail::OnlineState<PolicyEvaluationSettings>::of(model),
+                                    detail::FunctionState::of(model.tracker())});
 }
 
 inline PolicyEvaluation policy_evaluation_from_archive(const Archive& archive,
                                                        KernelPtr kernel = nullptr) {
   detail::require_algorithm(archive, "policy_evaluation");
-  if (!kernel) kernel = parse_kernel(archive.get_text("kernel"));
-  const detail::Sizes sizes(archive);
-  PolicyEvaluationSettings settings;
-  static_cast<OnlineSettings&>(settings) = detail::load_settings(archive);
-  settings.gradient = archive.get_integer("gradient") != 0;
-  settings.discount = archive.get_number("discount");
-  settings.tracking = detail::load_step(archive, "tracking");
-  settings.tracker_compression = detail::load_compression(archive, "tracker.");
-  auto value = detail::load_function(archive, kernel, sizes.features, 1, settings.average);
-  auto tracker = detail::load_function(archive, kernel, sizes.features, 1, false, "tracker.");
-  PolicyEvaluation model(kernel, settings, sizes.features);
-  model.restore(std::move(value), std::move(tracker), sizes.samples, sizes.batches,
-                detail::load_trace(archive));
+  const auto state = detail::read(archive, detail::PolicyEvaluationState{{std::move(kernel), {}}});
+  const auto& [known, settings, progress, learned] = state.online;
+  PolicyEvaluation model(known, settings, progress.features);
+  model.restore(state.online.function(), state.tracker.function(known, 1), progress.samples,
+                progress.batches, progress.trace);
   return model;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -8,7 +9,6 @@
 #include "parsimon/algorithm/hybrid.hpp"
 #include "parsimon/io/archive.hpp"
 #include "parsimon/io/function_file.hpp"
-#include "parsimon/kernel/parse.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -25,165 +25,187 @@ inline PseudoGradient parse_gradient(const std::string& name) {
   throw Error("There is no gradient \"" + name + "\": use likelihood, kernel_embedding or sign.");
 }
 
-// What the file of every density has.
-template <class Model>
-void save_density(const Model& model, Archive& archive) {
-  archive.set("kernel", model.dictionary().kernel().describe());
-  archive.set("domain.lower", model.domain().lower());
-  archive.set("domain.upper", model.domain().upper());
-  archive.set("quadrature", model.quadrature().kind());
-  archive.set("quadrature.counts", model.quadrature().counts());
-  save_progress(model, archive);
+template <class File>
+void fields(File& file, SpppotSettings& settings) {
+  fields(file, static_cast<OnlineSettings&>(settings));
+  named(file, "mirror", settings.mirror);
+  std::string gradient = kGradientNames[static_cast<std::size_t>(settings.gradient)];
+  file("gradient", gradient);
+  settings.gradient = parse_gradient(gradient);
+  file("dual_averaging", settings.dual_averaging);
 }
 
-// The same, read and checked.
-struct DensityFile {
-  KernelPtr kernel;
-  Box domain;
-  Quadrature quadrature;
-  Index samples;
-  Index batches;
+template <class File>
+void fields(File& file, MirrorNewtonSettings& settings) {
+  named(file, "newton.step", settings.step);
+  file("newton.damping", settings.damping);
+}
 
-  DensityFile(const Archive& archive, KernelPtr given)
-      : kernel(given ? std::move(given) : parse_kernel(archive.get_text("kernel"))),
-        domain(archive.get_vector("domain.lower").transpose(),
-               archive.get_vector("domain.upper").transpose()),
-        quadrature(load_quadrature(archive)),
-        samples(load_count(archive, "samples")),
-        batches(load_count(archive, "batches")) {
-    require(
-        archive.get_integer("features") == domain.features() && archive.get_integer("outputs") == 1,
-        "The model file has impossible sizes.");
-  }
-
-  // A file that asks for much more memory than it holds is wrong.
-  void require_stored(Index points) const {
-    require(quadrature.size() <= std::max(kMostNodes, kMostNodesEach * points),
-            "The model file has " + std::to_string(points) +
-                " dictionary points, too few for its integral over " +
-                std::to_string(quadrature.size()) + " nodes.");
-  }
-
- private:
-  static constexpr Index kMostNodes = Index{1} << 16;
-  static constexpr Index kMostNodesEach = 64;
-
-  static Quadrature load_quadrature(const Archive& archive) {
-    const auto counts = archive.get_integers("quadrature.counts");
-    return Quadrature::restore(archive.get_text("quadrature"), {counts.begin(), counts.end()});
-  }
+// Where a density is, and how it is integrated.
+struct Place {
+  Box domain = Box::unit(1);
+  Quadrature quadrature = Quadrature::scattered(1);
 };
 
-inline void save_newton_settings(const MirrorNewtonSettings& settings, Archive& archive) {
-  save_step(settings.step, archive, "newton.step");
-  archive.set("newton.damping", settings.damping);
+template <class File>
+void fields(File& file, Place& place) {
+  std::vector<double> lower = place.domain.lower(), upper = place.domain.upper();
+  std::string kind = place.quadrature.kind();
+  std::vector<Index> counts = place.quadrature.counts();
+  file("domain.lower", lower);
+  file("domain.upper", upper);
+  file("quadrature", kind);
+  file("quadrature.counts", counts);
+  if constexpr (File::reads) place = {Box(lower, upper), Quadrature::restore(kind, counts)};
 }
 
-inline MirrorNewtonSettings load_newton_settings(const Archive& archive) {
-  return {load_step(archive, "newton.step"), archive.get_number("newton.damping")};
+// A file that asks for much more memory than it holds is wrong.
+inline void require_belongs_to(const Place& place, const Progress& progress, Index points) {
+  constexpr Index most = Index{1} << 16, most_each = 64;
+  require(progress.features == place.domain.features() && progress.outputs == 1,
+          "The model file has impossible sizes.");
+  require(place.quadrature.size() <= std::max(most, most_each * points),
+          "The model file has " + std::to_string(points) +
+              " dictionary points, too few for its integral over " +
+              std::to_string(place.quadrature.size()) + " nodes.");
+}
+
+struct SpppotState {
+  OnlineState<SpppotSettings> online;
+  Place place = {};
+  RowMatrix kernel_with_nodes = {};
+};
+
+template <class File>
+void fields(File& file, SpppotState& state) {
+  fields(file, state.online);
+  fields(file, state.place);
+  const Index points = state.online.learned.weights.rows(), nodes = state.place.quadrature.size();
+  require_belongs_to(state.place, state.online.progress, points);
+  file("dictionary.kernel_with_nodes", state.kernel_with_nodes, points - nodes, nodes);
+}
+
+struct MirrorNewtonState {
+  KernelPtr kernel;
+  MirrorNewtonSettings settings = {};
+  Place place = {};
+  Progress progress = {};
+  Points points = {};
+  Vector weights = {};
+  Vector average = {};
+  Index steps = 0;
+  RowMatrix root = {};
+};
+
+template <class File>
+void fields(File& file, MirrorNewtonState& state) {
+  described(file, "kernel", state.kernel, parse_kernel);
+  fields(file, state.settings);
+  fields(file, state.place);
+  fields(file, state.progress);
+  fields(file, state.points, state.progress.features, true);
+  const Index size = state.points.rows.rows();
+  require_belongs_to(state.place, state.progress, size);
+  file("weights", state.weights, size);
+  file("weights.average", state.average, size);
+  count(file, "steps", state.steps);
+  file("inverse.root", state.root, size, size);
+}
+
+template <class File>
+void fields(File& file, OrderWatch& watch) {
+  std::vector<Index> counts = {watch.patience, watch.cap,    watch.low,
+                               watch.high,     watch.inside, watch.seen};
+  file("watch", counts, 6);
+  for (const Index count : counts) require_count(count, "watch");
+  watch = {counts[0], counts[1], counts[2], counts[3], counts[4], counts[5]};
+}
+
+// What decides when the first phase ends, and what comes then.
+struct HybridState {
+  std::string phase = "";
+  MirrorNewtonSettings second = {};
+  OrderWatch watch = {};
+};
+
+template <class File>
+void fields(File& file, HybridState& state) {
+  file("phase", state.phase);
+  fields(file, state.second);
+  fields(file, state.watch);
+}
+
+inline Spppot read_spppot(const Archive& archive, const KernelPtr& kernel) {
+  const auto state = read(archive, SpppotState{{kernel, {}}});
+  const auto& [known, settings, progress, learned] = state.online;
+  SparseFunction function = state.online.function();
+  Spppot model(known, settings, state.place.domain, state.place.quadrature);
+  model.restore(std::move(function), progress.samples, progress.batches, progress.trace,
+                state.kernel_with_nodes);
+  return model;
+}
+
+inline MirrorNewton read_mirror_newton(const Archive& archive, const KernelPtr& kernel) {
+  const auto state = read(archive, MirrorNewtonState{kernel});
+  require_weights(state.weights.data(), state.weights.size());
+  require_weights(state.average.data(), state.average.size());
+  MirrorNewton model(state.points.dictionary(state.kernel), state.weights, state.settings,
+                     state.place.domain, state.place.quadrature);
+  model.follow(state.progress.samples, state.progress.batches, state.progress.trace);
+  model.restore(state.average, InverseOuterSum(state.root), state.steps);
+  return model;
 }
 
 }  // namespace detail
 
 // Everything that an SPPPOT model is, so that training can go on as if it had not stopped.
 inline Archive to_archive(const Spppot& model) {
-  const SpppotSettings settings = model.settings();
-  Archive archive;
-  archive.set("algorithm", std::string("spppot"));
-  archive.set("mirror", settings.mirror.name());
-  archive.set("mirror.parameters", settings.mirror.parameters());
-  archive.set("gradient",
-              std::string(detail::kGradientNames[static_cast<std::size_t>(settings.gradient)]));
-  archive.set("dual_averaging", settings.dual_averaging ? 1 : 0);
-  detail::save_settings(settings, archive);
-  detail::save_density(model, archive);
-  detail::save_function(model.function(), archive);
-  archive.set("dictionary.kernel_with_nodes", model.kernel_with_nodes());
-  return archive;
+  return detail::write("spppot", detail::SpppotState{detail::OnlineState<SpppotSettings>::of(model),
+                                                     {model.domain(), model.quadrature()},
+                                                     model.kernel_with_nodes()});
 }
 
 // The inverse. `kernel` stands in for one that cannot be written down (a user's function).
-inline Spppot spppot_from_archive(const Archive& archive, KernelPtr kernel = nullptr) {
-  const detail::DensityFile file(archive, std::move(kernel));
-  SpppotSettings settings;
-  static_cast<OnlineSettings&>(settings) = detail::load_settings(archive);
-  settings.mirror = MirrorMap::restore(archive.get_text("mirror"),
-                                       detail::to_std(archive.get_vector("mirror.parameters")));
-  settings.gradient = detail::parse_gradient(archive.get_text("gradient"));
-  settings.dual_averaging = archive.get_integer("dual_averaging") != 0;
-  SparseFunction function =
-      detail::load_function(archive, file.kernel, file.domain.features(), 1, settings.average);
-  file.require_stored(function.model_order());
-  Spppot model(file.kernel, settings, file.domain, file.quadrature);
-  const Index others = function.model_order() - file.quadrature.size();
-  model.restore(std::move(function), file.samples, file.batches, detail::load_trace(archive),
-                archive.get_matrix("dictionary.kernel_with_nodes", others, file.quadrature.size()));
-  return model;
+inline Spppot spppot_from_archive(const Archive& archive, const KernelPtr& kernel = nullptr) {
+  detail::require_algorithm(archive, "spppot");
+  return detail::read_spppot(archive, kernel);
 }
 
 inline Archive to_archive(const MirrorNewton& model) {
-  Archive archive;
-  archive.set("algorithm", std::string("mirror_newton"));
-  detail::save_newton_settings(model.settings(), archive);
-  detail::save_density(model, archive);
-  archive.set("dictionary", model.dictionary().points());
-  archive.set("dictionary.origin", model.dictionary().origin());
-  archive.set("weights", model.weights());
-  archive.set("weights.average", model.average());
-  archive.set("steps", model.steps());
-  archive.set("inverse.root", model.inverse().root());
-  return archive;
+  const Dictionary& dictionary = model.dictionary();
+  return detail::write("mirror_newton",
+                       detail::MirrorNewtonState{dictionary.kernel_pointer(),
+                                                 model.settings(),
+                                                 {model.domain(), model.quadrature()},
+                                                 detail::Progress::of(model),
+                                                 detail::Points::of(dictionary),
+                                                 model.weights(),
+                                                 model.average(),
+                                                 model.steps(),
+                                                 model.inverse().root()});
 }
 
-inline MirrorNewton mirror_newton_from_archive(const Archive& archive, KernelPtr kernel = nullptr) {
-  const detail::DensityFile file(archive, std::move(kernel));
-  const Index features = file.domain.features();
-  const RowMatrix points = archive.get_matrix("dictionary", Archive::any_size, features);
-  const Vector origin = archive.get_vector("dictionary.origin", features);
-  const Vector weights = archive.get_vector("weights", points.rows());
-  const Vector average = archive.get_vector("weights.average", points.rows());
-  RowMatrix root = archive.get_matrix("inverse.root", points.rows(), points.rows());
-  require(points.allFinite() && origin.allFinite(),
-          "The model file holds numbers that are not finite.");
-  detail::require_weights(weights);
-  detail::require_weights(average);
-  file.require_stored(points.rows());
-
-  Dictionary dictionary = Dictionary::about(file.kernel, features, origin.transpose(), 0);
-  std::vector<View> views;
-  std::as_const(dictionary).make_views(points, views);
-  for (Index i = 0; i < points.rows(); ++i) {
-    dictionary.append(points.row(i), views.data(), i, true, i);
-  }
-  MirrorNewton model(std::move(dictionary), weights, detail::load_newton_settings(archive),
-                     file.domain, file.quadrature);
-  model.follow(file.samples, file.batches, detail::load_trace(archive));
-  model.restore(average, InverseOuterSum(std::move(root)), detail::load_count(archive, "steps"));
-  return model;
+inline MirrorNewton mirror_newton_from_archive(const Archive& archive,
+                                               const KernelPtr& kernel = nullptr) {
+  detail::require_algorithm(archive, "mirror_newton");
+  return detail::read_mirror_newton(archive, kernel);
 }
 
 // The entries of the model of the current phase, and what decides when it ends.
 inline Archive to_archive(const Hybrid& model) {
-  Archive archive = model.ask([](const auto& phase) { return to_archive(phase); });
-  archive.set("phase", archive.get_text("algorithm"));
-  archive.set("algorithm", std::string("hybrid"));
-  detail::save_newton_settings(model.second_settings(), archive);
-  const OrderWatch& watch = model.watch();
-  archive.set("watch", std::vector<Index>{watch.patience, watch.cap, watch.low, watch.high,
-                                          watch.inside, watch.seen});
-  return archive;
+  const Archive archive = model.ask([](const auto& current) { return to_archive(current); });
+  const std::string phase = archive.get_text("algorithm");
+  return detail::write("hybrid", detail::HybridState{phase, model.second_settings(), model.watch()},
+                       archive);
 }
 
 inline Hybrid hybrid_from_archive(const Archive& archive, const KernelPtr& kernel = nullptr) {
-  const auto state = archive.get_integers("watch", 6);
-  const OrderWatch watch{state[0], state[1], state[2], state[3], state[4], state[5]};
-  for (const std::int64_t count : state) detail::require_count(count, "watch");
-  const std::string phase = archive.get_text("phase");
+  detail::require_algorithm(archive, "hybrid");
+  const auto [phase, second, watch] = detail::read(archive, detail::HybridState());
   require(phase == "spppot" || phase == "mirror_newton",
           "The model file names the unknown phase " + phase + ".");
-  const MirrorNewtonSettings second = detail::load_newton_settings(archive);
-  if (phase == "spppot") return {spppot_from_archive(archive, kernel), second, watch};
-  return {Hybrid::Phase(mirror_newton_from_archive(archive, kernel)), second, watch};
+  if (phase == "spppot") return {detail::read_spppot(archive, kernel), second, watch};
+  return {Hybrid::Phase(detail::read_mirror_newton(archive, kernel)), second, watch};
 }
 
 }  // namespace parsimon

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 namespace parsimon {
 
+// The kinds that are made of others come last.
 enum class KernelKind {
   gaussian,
   laplacian,
@@ -26,6 +28,11 @@ enum class KernelKind {
   single
 };
 
+// As they are written; a Student t kernel of one degree of freedom is also called cauchy.
+inline constexpr std::array<const char*, 11> kKernelNames = {
+    "gaussian", "laplacian", "matern",  "student_t", "polynomial", "linear",
+    "constant", "sum",       "product", "scale",     "single"};
+
 // A kernel as it is written down, without what computes it. What parse_kernel_expression() returns
 // has parameters in their ranges, and is bounded in depth and number of parts.
 struct KernelExpression {
@@ -36,6 +43,8 @@ struct KernelExpression {
   // nu; degrees of freedom; degree, gamma and coef0; or the factor of a scaled kernel.
   std::vector<double> parameters = {};
   std::vector<KernelExpression> parts = {};
+
+  std::string name() const { return kKernelNames[static_cast<std::size_t>(kind)]; }
 
   // Leaves that look at points.
   Index leaves() const {
@@ -77,42 +86,38 @@ class KernelParser {
             "A function kernel cannot be read back, because only its name was written; give the "
             "kernel again when loading.");
     expect('(');
-    if (name == "sum") return read_composite(KernelKind::sum, depth);
-    if (name == "product") return read_composite(KernelKind::product, depth);
-    if (name == "scale") return read_composite(KernelKind::scale, depth);
-    if (name == "single") return read_composite(KernelKind::single, depth);
-    KernelExpression kernel = read_leaf(name);
+    const bool is_cauchy = name == "cauchy";
+    const auto found = std::find(kKernelNames.begin(), kKernelNames.end(), name);
+    require(is_cauchy || found != kKernelNames.end(),
+            "There is no kernel named '" + name + "' at position " + std::to_string(at_) +
+                " of a kernel expression; known are gaussian, laplacian, matern, cauchy, "
+                "student_t, polynomial, linear, constant, sum, product, scale and single.");
+    const auto kind =
+        is_cauchy ? KernelKind::student_t : static_cast<KernelKind>(found - kKernelNames.begin());
+    if (kind >= KernelKind::sum) return read_composite(kind, depth);
+    KernelExpression kernel = read_leaf(kind, is_cauchy);
     expect(')');
     return kernel;
   }
 
-  KernelExpression read_leaf(const std::string& name) {
-    if (name == "gaussian") return read_stationary(KernelKind::gaussian);
-    if (name == "laplacian") return read_stationary(KernelKind::laplacian);
-    if (name == "linear") return {KernelKind::linear};
-    if (name == "constant") return {KernelKind::constant};
-    if (name == "matern") {
-      KernelExpression kernel = read_stationary(KernelKind::matern);
-      kernel.parameters = {read_next_number()};
-      require_matern(kernel.parameters[0]);
-      return kernel;
-    }
-    if (name == "cauchy" || name == "student_t") {
-      KernelExpression kernel = read_stationary(KernelKind::student_t);
-      kernel.parameters = {name == "cauchy" ? 1.0 : read_next_number()};
-      require_student_t(kernel.parameters[0]);
-      return kernel;
-    }
-    if (name == "polynomial") {
+  KernelExpression read_leaf(KernelKind kind, bool is_cauchy) {
+    if (kind == KernelKind::linear || kind == KernelKind::constant) return {kind};
+    if (kind == KernelKind::polynomial) {
       const int degree = read_degree();
       const double gamma = read_next_number();
       const double coef0 = read_next_number();
       require_polynomial(degree, gamma, coef0);
-      return {KernelKind::polynomial, {}, false, {static_cast<double>(degree), gamma, coef0}};
+      return {kind, {}, false, {static_cast<double>(degree), gamma, coef0}};
     }
-    throw Error("There is no kernel named '" + name + "' at position " + std::to_string(at_) +
-                " of a kernel expression; known are gaussian, laplacian, matern, cauchy, "
-                "student_t, polynomial, linear, constant, sum, product, scale and single.");
+    KernelExpression kernel = read_stationary(kind);
+    if (kind == KernelKind::matern) {
+      kernel.parameters = {read_next_number()};
+      require_matern(kernel.parameters[0]);
+    } else if (kind == KernelKind::student_t) {
+      kernel.parameters = {is_cauchy ? 1.0 : read_next_number()};
+      require_student_t(kernel.parameters[0]);
+    }
+    return kernel;
   }
 
   KernelExpression read_composite(KernelKind kind, int depth) {

@@ -103,6 +103,9 @@ class Kernel {
   // How far values may be off relative to k(x, x), if by more than double precision has it.
   virtual double resolution() const { return 0; }
 
+  // Whether k(a, z) along the line from a to b is k(a, b)^(h^2), h the way to z: that of merge.hpp.
+  virtual bool merges_points() const { return false; }
+
   // An expression that parse_kernel() turns back into the same kernel.
   virtual std::string describe() const = 0;
 };

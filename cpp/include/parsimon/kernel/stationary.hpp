@@ -167,6 +167,8 @@ class Gaussian final : public Radial {
  public:
   explicit Gaussian(Bandwidth bandwidth) : Radial(std::move(bandwidth)) {}
 
+  bool merges_points() const override { return true; }
+
   std::string describe() const override { return "gaussian(" + bandwidth().describe() + ")"; }
 
  private:

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <limits>
 #ifndef PARSIMON_NO_THREADS
 #include <condition_variable>
 #include <cstdint>
@@ -258,6 +260,19 @@ template <class Run>
 void share(Index count, Index grain, double flops, const Run& run) {
   in_parts((count + grain - 1) / grain, flops,
            [&](int part, int parts) { take_part(count, grain, part, parts, run); });
+}
+
+// How long threads take to begin and to meet again with nothing to do in between. It tells whether
+// their processors are near each other.
+inline double meeting_seconds(int threads) {
+  constexpr int meetings = 10000;
+  const ThreadLimit limit(threads);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < meetings; ++i) {
+    in_parts(threads, std::numeric_limits<double>::infinity(), [](int, int) {});
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return elapsed.count() / meetings;
 }
 
 }  // namespace linalg

@@ -96,7 +96,7 @@ class Compression {
 
   // Refuses kernels whose points cannot be merged.
   void check(const Kernel& kernel) const {
-    require(way_ != Way::merge || kernel.describe().rfind("gaussian(", 0) == 0,
+    require(way_ != Way::merge || kernel.merges_points(),
             "Points can only be merged with a Gaussian kernel, not with " + kernel.describe() +
                 ": use another budget maintenance.");
   }
@@ -111,22 +111,24 @@ class Compression {
             static_cast<double>(coins_)};
   }
 
-  static Compression restore(BudgetSchedule budget, const std::string& name,
-                             const std::vector<double>& parameters) {
-    if (name == "none" && parameters.empty()) return budget;
+  static Way parse(const std::string& name) {
     const auto found = std::find(names().begin(), names().end(), name);
     require(found != names().end(), "There is no budget maintenance \"" + name +
                                         "\": use remove, project, merge or nonparametric.");
+    return static_cast<Way>(found - names().begin());
+  }
+
+  static Compression restore(BudgetSchedule budget, const std::string& name,
+                             const std::vector<double>& parameters) {
+    if (name == "none" && parameters.empty()) return budget;
+    const Way way = parse(name);
     require(parameters.size() == 4, "A budget maintenance has 4 parameters; got " +
                                         std::to_string(parameters.size()) + ".");
     for (const double number : {parameters[0], parameters[2], parameters[3]}) {
-      require(number >= 0 && number < 0x1p53 && number == std::floor(number),
-              "A budget maintenance counts in whole numbers below 2^53; got " +
-                  format_number(number) + ".");
+      require_whole(number);
     }
-    Compression compression(std::move(budget), static_cast<Way>(found - names().begin()),
-                            static_cast<Index>(parameters[0]), parameters[1],
-                            static_cast<std::uint64_t>(parameters[2]));
+    Compression compression(std::move(budget), way, static_cast<Index>(parameters[0]),
+                            parameters[1], static_cast<std::uint64_t>(parameters[2]));
     compression.coins_ = static_cast<std::uint64_t>(parameters[3]);
     return compression;
   }
@@ -141,11 +143,18 @@ class Compression {
     const Index least = way == Way::merge ? 2 : 1;
     require(max_points >= least, "The cap is " + std::to_string(max_points) +
                                      " points: give at least " + std::to_string(least) + ".");
+    if (max_points < kUnlimited) require_whole(static_cast<double>(max_points));
     require(std::isfinite(rate) && rate >= 0, "The maintenance rate is " + format_number(rate) +
                                                   ": give a finite number that is not negative.");
     require(way == Way::project || budget_.at(1) == 0,
             "Only projection spends a budget: give a cap on the points, or a budget, or project "
             "the points beyond the cap.");
+  }
+
+  static void require_whole(double number) {
+    require(number >= 0 && number < 0x1p53 && number == std::floor(number),
+            "A budget maintenance counts in whole numbers below 2^53; got " +
+                format_number(number) + ".");
   }
 
   static const std::vector<std::string>& names() {

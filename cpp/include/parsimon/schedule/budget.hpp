@@ -68,6 +68,10 @@ class BudgetSchedule {
     return adaptive(alpha, ModelOrderControl::relative(target, alpha));
   }
 
+  static BudgetSchedule hold_model_order_as_printed(double target, double alpha) {
+    return adaptive(alpha, ModelOrderControl::printed(target, alpha));
+  }
+
   double at(double eta) const {
     switch (kind_) {
       case Kind::parsimony:

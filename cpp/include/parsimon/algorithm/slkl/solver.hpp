@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,17 @@ namespace parsimon {
 
 enum class SlklStep { exact, newton };
 enum class SlklSelection { uniform, shrinking };
+
+inline SlklStep parse_slkl_step(const std::string& name) {
+  require(name == "exact" || name == "newton", "The step of SLKL is exact or newton.");
+  return name == "exact" ? SlklStep::exact : SlklStep::newton;
+}
+
+inline SlklSelection parse_slkl_selection(const std::string& name) {
+  require(name == "uniform" || name == "shrinking",
+          "The selection of SLKL is uniform or shrinking.");
+  return name == "uniform" ? SlklSelection::uniform : SlklSelection::shrinking;
+}
 
 struct SlklSettings {
   double penalty = 0.01;  // lambda nu, the only number that matters (Proposition 3)
