@@ -25,11 +25,15 @@ void register_losses(py::module_& module) {
       .def("__repr__", &Loss::describe)
       .def("evaluate", &parsimon::evaluate, py::arg("predictions"), py::arg("targets"),
            "The loss of each sample and its gradient by the predictions.")
+      .def(
+          "majorise", &parsimon::majorise, py::arg("predictions"), py::arg("targets"),
+          "Values, gradients and curvatures of the smooth loss that second-order solvers minimise.")
       .def("probabilities", &parsimon::probabilities, py::arg("predictions"),
            "Class probabilities, one row per sample; logistic losses only.")
       .def_property_readonly("is_classification", &Loss::is_classification)
       .def_property_readonly("gives_probabilities",
                              [](const Loss& loss) { return as_probabilistic(loss) != nullptr; })
+      .def_property_readonly("has_curvature", &Loss::has_curvature)
       .def_property_readonly("regularizer_scale", &Loss::regularizer_scale)
       .def(py::pickle([](const Loss& loss) { return loss.describe(); }, &make_loss));
 

@@ -1,4 +1,7 @@
+#include <pybind11/stl.h>
+
 #include <memory>
+#include <optional>
 #include <parsimon/io/polk_file.hpp>
 #include <utility>
 
@@ -26,21 +29,48 @@ void finish_refit(SharedPolk& model, const Polk::Refit& refit) {
 
 std::unique_ptr<SharedPolk> make(std::shared_ptr<Kernel> kernel, std::shared_ptr<Loss> loss,
                                  const StepSchedule& step, const Compression& compression,
-                                 double regularization, bool average, Index features,
+                                 double regularization, bool average,
+                                 const std::optional<NewtonSettings>& newton, Index features,
                                  Index outputs) {
   return std::make_unique<SharedPolk>(
-      Polk(std::move(kernel), {std::move(loss), step, compression, regularization, average},
+      Polk(std::move(kernel),
+           {std::move(loss), OnlineSettings{step, compression, regularization, average, newton}},
            features, outputs));
+}
+
+template <class Samples>
+RowMatrix coordinates(SharedPolk& model, const Samples& samples) {
+  return model.use([&](Polk& polk) { return polk.coordinates(samples); });
+}
+
+void assume(SharedPolk& model, const ConstRows& normal, const ConstRows& right,
+            const ConstRows& solution, double samples) {
+  model.use([&](Polk& polk) { polk.assume(normal, right, solution, samples); });
+}
+
+double compress(SharedPolk& model, double budget, std::optional<Index> max_points) {
+  return model.use(
+      [&](Polk& polk) { return polk.compress(budget, max_points.value_or(kUnlimited)).error; });
 }
 
 }  // namespace
 
 void register_polk(py::module_& module) {
   py::class_<Polk::Refit>(module, "Refit");
+  py::class_<NewtonSettings>(module, "NewtonSettings")
+      .def(py::init([](double ridge, double ridge_per_sample, double half_life, bool adapts) {
+             return NewtonSettings{ridge, ridge_per_sample, half_life, adapts};
+           }),
+           py::arg("ridge"), py::arg("ridge_per_sample"), py::arg("half_life"), py::arg("adapts"));
   py::class_<SharedPolk> polk(module, "Polk");
   polk.def(py::init(&make), py::arg("kernel"), py::arg("loss"), py::arg("step"),
-           py::arg("compression"), py::arg("regularization"), py::arg("average"),
+           py::arg("compression"), py::arg("regularization"), py::arg("average"), py::arg("newton"),
            py::arg("features"), py::arg("outputs"))
+      .def("coordinates", &coordinates<ConstSingleRows>, py::arg("samples").noconvert(), Unlocked())
+      .def("coordinates", &coordinates<ConstRows>, py::arg("samples"), Unlocked())
+      .def("assume", &assume, py::arg("normal"), py::arg("right"), py::arg("solution"),
+           py::arg("samples"), Unlocked())
+      .def("compress", &compress, py::arg("budget"), py::arg("max_points"), Unlocked())
       .def("begin_refit", &begin_refit, Unlocked())
       .def("add_to_refit", &add_to_refit, py::arg("refit"), py::arg("samples"), py::arg("targets"),
            py::arg("sample_weights"), Unlocked())

@@ -34,6 +34,8 @@ void register_schedules(py::module_& module) {
              return Compression(budget, max_points.value_or(kUnlimited));
            }),
            py::arg("budget"), py::arg("max_points") = py::none())
+      .def_static("growing", &Compression::growing, py::arg("budget"), py::arg("max_points"),
+                  py::arg("per_root"))
       .def_static(
           "without_budget",
           [](const std::string& way, Index max_points, double rate, std::uint64_t seed) {

@@ -39,8 +39,8 @@ class DriftDetector {
     }
   }
 
-  // What share of the past is to be kept after `fresh` more samples, when `remembered` count and the
-  // model has so many points.
+  // What share of the past is to be kept after `fresh` more samples, when `remembered` count and
+  // the model has so many points.
   double memory_to_keep(double remembered, double fresh, Index points) {
     if (!drifting_) return 1;
     const double least = std::max(2 * kShort, 2 * static_cast<double>(points));
@@ -56,13 +56,18 @@ class DriftDetector {
 
   // What a file keeps, and its inverse.
   std::vector<double> state() const {
-    return {count_,    recent_, expected_, variance_, drifting_ ? 1.0 : 0.0,
+    return {count_,
+            recent_,
+            expected_,
+            variance_,
+            drifting_ ? 1.0 : 0.0,
             static_cast<double>(changes_)};
   }
   void restore(const std::vector<double>& state) {
     require(state.size() == 6, "A drift detector has 6 numbers.");
     for (const double number : state) {
-      require(number >= 0 && number < 1e300, "A drift detector's numbers are finite, none below 0.");
+      require(number >= 0 && number < 1e300,
+              "A drift detector's numbers are finite, none below 0.");
     }
     count_ = state[0];
     recent_ = state[1];

@@ -30,8 +30,8 @@ struct NewtonSettings {
     require(std::isfinite(ridge) && ridge >= 0 && std::isfinite(ridge_per_sample) &&
                 ridge_per_sample >= 0,
             "A ridge must be finite and not negative.");
-    require(half_life > 0, "The half-life is " + format_number(half_life) +
-                               " samples: give a positive number.");
+    require(half_life > 0,
+            "The half-life is " + format_number(half_life) + " samples: give a positive number.");
   }
 };
 
@@ -39,14 +39,14 @@ struct NewtonSettings {
 // replaced by a parabola above its loss, at what was predicted when it came; sums of parabolas are
 // all that is kept. For the squared loss this is exact recursive least squares.
 //
-// Each mini-batch: judge() before the points of the function change, learn() after. A solution costs
-// size^3 / 3 operations, so there is one for every size / 2 samples.
+// Each mini-batch: judge() before the points of the function change, learn() after. A solution
+// costs size^3 / 3 operations, so there is one for every size / 2 samples.
 class Newton {
  public:
   Newton(NewtonSettings settings, LossPtr loss) : settings_(settings), loss_(std::move(loss)) {
     settings_.check();
-    require(loss_->has_curvature(), "The loss " + loss_->describe() +
-                                        " has no second-order solver: use the solver sgd.");
+    require(loss_->has_curvature(),
+            "The loss " + loss_->describe() + " has no second-order solver: use the solver sgd.");
   }
 
   const NewtonSettings& settings() const { return settings_; }
@@ -111,7 +111,8 @@ class Newton {
     }
     remembered_ = decay * remembered_ + fresh_weight_;
 
-    RowMatrix predictions(count, outputs), gradient(count, outputs), solution = statistics.solution();
+    RowMatrix predictions(count, outputs), gradient(count, outputs),
+        solution = statistics.solution();
     Vector values(count), curvature(count), unused(count), weights(count);
     for (Index i = 0; i < count; ++i) {
       const Pending& sample = pending_[static_cast<std::size_t>(i)];

@@ -103,6 +103,7 @@ class Online : public Learner {
   // Where a model that is read back had got to.
   void restore(SparseFunction function, Index samples, Index batches, Trace trace) {
     function_ = std::move(function);
+    if (settings_.newton) function_.keep_statistics();
     follow(samples, batches, std::move(trace));
   }
 

@@ -109,11 +109,15 @@ class Polk : public Online {
            refit.problem.coordinates(settings_.regularization), refit.problem.count());
   }
 
-  // -- weights that are solved ---------------------------------------------------------------------
+  // -- weights that are solved
+  // ---------------------------------------------------------------------
 
   bool is_solved() const { return newton_.has_value(); }
   const Newton& newton() const { return *newton_; }
+  Index target_columns() const { return loss_->target_columns(outputs()); }
   void restore_newton(const Statistics::State& statistics, const Newton::State& state) {
+    require(function_.basis_size() == statistics.normal.rows() && function_.has_restored_factor(),
+            "The statistics in the model file are not those of its dictionary.");
     function_.statistics().restore(statistics);
     newton_->restore(state);
   }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <set>
 #include <string>
 #include <tuple>
@@ -40,6 +42,23 @@ void fields(File& file, OnlineSettings& settings) {
   fields(file, settings.compression);
   file("regularization", settings.regularization);
   file("average", settings.average);
+  bool solved = settings.newton.has_value();
+  if constexpr (File::reads) solved = file.archive.has(file.prefix + "newton");
+  if (!solved) return;
+  Vector numbers(4);
+  if constexpr (!File::reads) {
+    const NewtonSettings& newton = *settings.newton;
+    // 0 stands for never.
+    const double half_life = std::isinf(newton.half_life) ? 0 : newton.half_life;
+    numbers << newton.ridge, newton.ridge_per_sample, half_life, newton.adapts ? 1.0 : 0.0;
+  }
+  file("newton", numbers, 4);
+  if constexpr (File::reads) {
+    settings.newton.emplace(NewtonSettings{
+        numbers(0), numbers(1),
+        numbers(2) == 0 ? std::numeric_limits<double>::infinity() : numbers(2), numbers(3) != 0});
+    settings.newton->check();
+  }
 }
 
 // -- traces: one row of a matrix per record ------------------------------------------------------
@@ -156,6 +175,19 @@ void fields(File& file, Points& points, Index features, bool are_protected) {
 }
 
 // Of the factor, the triangle that is not zero.
+// The lower triangle of a matrix, row by row.
+template <class File>
+void lower_triangle(File& file, const std::string& name, RowMatrix& matrix, Index size) {
+  std::vector<double> packed;
+  for (Index i = 0; i < matrix.rows(); ++i) {
+    packed.insert(packed.end(), &matrix(i, 0), &matrix(i, 0) + i + 1);
+  }
+  file(name, packed, size * (size + 1) / 2);
+  matrix = RowMatrix::Zero(size, size);
+  auto next = packed.cbegin();
+  for (Index i = 0; i < size; next += ++i) std::copy_n(next, i + 1, &matrix(i, 0));
+}
+
 template <class File>
 void fields(File& file, FactorState& state, Index model_order) {
   Index size = state.root.rows();
@@ -163,14 +195,7 @@ void fields(File& file, FactorState& state, Index model_order) {
   require(size >= 0 && size <= model_order,
           "The model file has a factor of " + std::to_string(size) +
               " points, but a dictionary of " + std::to_string(model_order) + ".");
-  std::vector<double> packed;
-  for (Index i = 0; i < state.root.rows(); ++i) {
-    packed.insert(packed.end(), &state.root(i, 0), &state.root(i, 0) + i + 1);
-  }
-  file("factor", packed, size * (size + 1) / 2);
-  state.root = RowMatrix::Zero(size, size);
-  auto next = packed.cbegin();
-  for (Index i = 0; i < size; next += ++i) std::copy_n(next, i + 1, &state.root(i, 0));
+  lower_triangle(file, "factor", state.root, size);
   file("factor.diagonal", state.inverse_diagonal, size);
   file("factor.changes", state.changes);
   file("factor.probes", state.probes);
@@ -229,9 +254,9 @@ void fields(File& file, OnlineState<Settings>& state) {
   described(file, "kernel", state.kernel, parse_kernel);
   fields(file, state.settings);
   fields(file, state.progress);
-  // The weights of the average, if there is one, are beside those of the function.
+  // The weights that predict, if they are others, are beside those of the function.
   fields(file, state.learned, state.progress.features,
-         (state.settings.average ? 2 : 1) * state.progress.outputs);
+         (state.settings.has_predictor() ? 2 : 1) * state.progress.outputs);
 }
 
 }  // namespace parsimon::detail

@@ -17,11 +17,38 @@ void fields(File& file, PolkSettings& settings) {
   described(file, "loss", settings.loss, parse_loss);
 }
 
+// What has been said about the weights of a model, and what its solver remembers.
+struct SolvedState {
+  Statistics::State statistics;
+  Newton::State newton;
+};
+
+template <class File>
+void fields(File& file, SolvedState& state, Index size, Index outputs, Index target_columns) {
+  Statistics::State& statistics = state.statistics;
+  file("newton.numbers", state.newton.numbers, 12);
+  file("newton.pending", state.newton.pending, Archive::any_size, 2 + target_columns);
+  lower_triangle(file, "statistics.normal", statistics.normal, size);
+  file("statistics.right", statistics.right, size, outputs);
+  file("statistics.solution", statistics.solution, size, outputs);
+  file("statistics.pending", statistics.pending, size, state.newton.pending.rows());
+  if constexpr (File::reads) {
+    require(statistics.normal.allFinite() && statistics.right.allFinite() &&
+                is_bounded(statistics.solution) && statistics.pending.allFinite(),
+            "The statistics in the model file are not finite.");
+  }
+}
+
 }  // namespace detail
 
 // Everything that a POLK model is, so that training can go on as if it had not stopped.
 inline Archive to_archive(const Polk& polk) {
-  return detail::write("polk", detail::OnlineState<PolkSettings>::of(polk));
+  Archive archive = detail::write("polk", detail::OnlineState<PolkSettings>::of(polk));
+  if (!polk.is_solved()) return archive;
+  detail::SolvedState state{polk.function().statistics().state(), polk.newton().state()};
+  detail::Writer file{archive};
+  fields(file, state, polk.function().basis_size(), polk.outputs(), polk.target_columns());
+  return archive;
 }
 
 // The inverse. `kernel` stands in for one that cannot be written down (a user's function).
@@ -32,6 +59,13 @@ inline Polk polk_from_archive(const Archive& archive, KernelPtr kernel = nullptr
   const detail::Progress& progress = state.progress;
   Polk polk(state.kernel, state.settings, progress.features, progress.outputs);
   polk.restore(state.function(), progress.samples, progress.batches, progress.trace);
+  if (polk.is_solved()) {
+    detail::SolvedState solved;
+    detail::Reader file{archive};
+    const Index size = archive.get_integer("factor.size");
+    fields(file, solved, size, polk.outputs(), polk.target_columns());
+    polk.restore_newton(solved.statistics, solved.newton);
+  }
   return polk;
 }
 

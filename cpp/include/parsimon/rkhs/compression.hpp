@@ -73,13 +73,18 @@ class Compression {
   Compression(Way way, Index max_points, double rate = 0, std::uint64_t seed = 0)
       : Compression(BudgetSchedule::fixed(0), way, max_points, rate, seed & kMask) {}
 
+  // A cap for KOMP that grows with the root of the samples seen, from `max_points` on.
+  static Compression growing(BudgetSchedule budget, Index max_points, double per_root) {
+    return {std::move(budget), Way::project, max_points, per_root};
+  }
+
   const BudgetSchedule& budget() const { return budget_; }
   Way way() const { return way_; }
   Index max_points() const { return max_points_; }
 
   // What the step after `samples_seen` samples may do. Not to be used beyond the next change.
   Limit limit(double budget, Index samples_seen) {
-    Limit limit(budget, max_points_, way_);
+    Limit limit(budget, cap_after(samples_seen), way_);
     if (way_ == Way::nonparametric) {
       limit.grows = [this, samples_seen] { return grows(samples_seen); };
     }
@@ -160,6 +165,12 @@ class Compression {
   static const std::vector<std::string>& names() {
     static const std::vector<std::string> all = {"remove", "project", "merge", "nonparametric"};
     return all;
+  }
+
+  Index cap_after(Index samples) const {
+    if (way_ != Way::project || rate_ == 0) return max_points_;
+    const double grown = std::min(rate_ * std::sqrt(static_cast<double>(samples)), 0x1p53);
+    return std::max(max_points_, static_cast<Index>(grown));
   }
 
   // One coin for each decision, from its number alone: a model that is read back throws the same.

@@ -128,8 +128,8 @@ class SparseFunction {
     linalg::multiply_transpose_by(batch.kernel_values.all(), predictor_weights(), values);
   }
 
-  // The orthonormal coordinates of some samples of the batch in the span of the basis as it is after
-  // the step, one column each.
+  // The orthonormal coordinates of some samples of the batch in the span of the basis as it is
+  // after the step, one column each.
   RowBuffer::Map coordinates(const Batch& batch, const std::vector<Index>& chosen) {
     const auto count = static_cast<Index>(chosen.size());
     const Index known = batch.kernel_values.rows();
@@ -151,7 +151,8 @@ class SparseFunction {
       dictionary_.kernel().block(joined.data(), batch.views.data(), block);
       for (Index j = 0; j < block.rows(); ++j) {
         const Index i = joined_[static_cast<std::size_t>(j)];
-        for (Index k = 0; k < count; ++k) values(i, k) = block(j, chosen[static_cast<std::size_t>(k)]);
+        for (Index k = 0; k < count; ++k)
+          values(i, k) = block(j, chosen[static_cast<std::size_t>(k)]);
       }
     }
     auto whitened = chosen_coordinates_.resize(basis_size(), count);
@@ -290,12 +291,15 @@ class SparseFunction {
     weights_.resize(weights.rows()) = weights;
     changes_ = state.changes;
     probes_ = state.probes;
-    if (belongs_to_basis(state)) {
+    has_restored_factor_ = belongs_to_basis(state);
+    if (has_restored_factor_) {
       factor_.assign(state.root, state.inverse_diagonal);
     } else {
       refactor();
     }
   }
+
+  bool has_restored_factor() const { return has_restored_factor_; }
 
  private:
   // Relative to the function's size, which budgets can be told from rounding.
@@ -624,6 +628,7 @@ class SparseFunction {
   Index probes_ = 0;
 
   std::optional<Statistics> statistics_;
+  bool has_restored_factor_ = false;
   bool has_moved_ = false;  // since compare(): order_ says where each point was then
 
   Dependents dependents_;
