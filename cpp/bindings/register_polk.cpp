@@ -44,8 +44,8 @@ RowMatrix coordinates(SharedPolk& model, const Samples& samples) {
 }
 
 void assume(SharedPolk& model, const ConstRows& normal, const ConstRows& right,
-            const ConstRows& solution, double samples) {
-  model.use([&](Polk& polk) { polk.assume(normal, right, solution, samples); });
+            const ConstRows& solution, double samples, double ridge) {
+  model.use([&](Polk& polk) { polk.assume(normal, right, solution, samples, ridge); });
 }
 
 double compress(SharedPolk& model, double budget, std::optional<Index> max_points) {
@@ -69,7 +69,12 @@ void register_polk(py::module_& module) {
       .def("coordinates", &coordinates<ConstSingleRows>, py::arg("samples").noconvert(), Unlocked())
       .def("coordinates", &coordinates<ConstRows>, py::arg("samples"), Unlocked())
       .def("assume", &assume, py::arg("normal"), py::arg("right"), py::arg("solution"),
-           py::arg("samples"), Unlocked())
+           py::arg("samples"), py::arg("ridge"), Unlocked())
+      .def_property_readonly("regularization",
+                             reading<Polk>([](const Polk& p) { return p.regularization(); }))
+      .def_property_readonly("learning_rate",
+                             reading<Polk>([](const Polk& p) { return p.learning_rate(); }))
+      .def_property_readonly("budget", reading<Polk>([](const Polk& p) { return p.budget(); }))
       .def("compress", &compress, py::arg("budget"), py::arg("max_points"), Unlocked())
       .def("begin_refit", &begin_refit, Unlocked())
       .def("add_to_refit", &add_to_refit, py::arg("refit"), py::arg("samples"), py::arg("targets"),

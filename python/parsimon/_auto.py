@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from . import kernels, schedules
+from ._core import NewtonSettings
 from ._stream import Samples
 
 Array = NDArray[np.float64]
@@ -27,6 +28,10 @@ _CAUTIOUS_RIDGE = 0.1
 _STREAM_REGULARIZATION = 1e-6
 # A ridge up to which regression counts as free of noise.
 _NOISELESS = 1e-4
+# The ridge of classifiers in a stream, in units of max k(x, x): C = 10 of support vector machines.
+_CLASSIFICATION_RIDGE = 0.1
+# Samples of which one pass finds a good dictionary.
+_ONE_PASS = 10_000
 # Multiples of the "scale" width among which gamma="auto" chooses.
 _WIDTHS = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
 
@@ -108,7 +113,8 @@ class Choices:
     def _ridge(self) -> _Ridge:
         # A classifier is never regularised more than by the C = 1 of support vector machines.
         low, high, count = (-3, 0, 7) if self._classes else (-7, 2, 19)
-        if not self._classes and (self._streaming or not self._estimator._refits):
+        solved = self._solves or (self._estimator._refits and not self._streaming)
+        if not self._classes and not solved:
             # Gradient steps do not come near the fit of a smaller ridge: a wide kernel that needs
             # one would never be learned.
             low, count = -1, 7
@@ -153,6 +159,28 @@ class Choices:
         limit = 0.25 / shrinkage if shrinkage > 0 else np.inf
         return float(min(stable * self._boldness, limit))
 
+    @cached_property
+    def newton(self) -> NewtonSettings | None:
+        """How the weights are solved, if they are."""
+        if not self._solves:
+            return None
+        given = self._estimator.regularization
+        if isinstance(given, str):
+            # For all samples together: what the noise of the targets asks for does not grow with
+            # their number.
+            ridge = _CLASSIFICATION_RIDGE * self._largest_self if self._classes else self._ridge.alpha
+            per_sample = 0.0
+        else:
+            ridge, per_sample = 0.0, float(given) * self._loss.regularizer_scale
+        half_life = self._estimator.half_life
+        never = isinstance(half_life, str) or half_life is None
+        lasting = np.inf if never else float(half_life)
+        return NewtonSettings(ridge, per_sample, lasting, half_life == "auto")
+
+    @property
+    def _solves(self) -> bool:
+        return getattr(self._estimator, "solver", "sgd") == "newton"
+
     @property
     def epochs(self) -> int:
         """The passes over the data that fit makes."""
@@ -161,7 +189,8 @@ class Choices:
             return int(given)
         adapts = isinstance(getattr(self._estimator, "budget", None), schedules.AdaptiveBudget)
         if self._estimator._refits and not adapts:
-            return 2  # enough to find the dictionary; the weights are then fitted exactly
+            # Enough to find the dictionary; the weights are then fitted exactly.
+            return 1 if self._solves and self._size >= _ONE_PASS else 2
         return int(np.clip(np.ceil(20_000 / self._size), 20, 100))
 
     @cached_property

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 
 # What the core calls the losses.
-_LOSSES = {"hinge": "hinge", "logistic": "logistic", "log_loss": "logistic"}
+_LOSSES = {
+    "hinge": "hinge",
+    "squared_hinge": "squared_hinge",
+    "logistic": "logistic",
+    "log_loss": "logistic",
+}
 
 
 def _gives_probabilities(estimator: Classifier) -> bool:
@@ -43,8 +48,8 @@ class Classifier(ClassifierMixin, ModelEstimator):
     _words = {**WORDS, "loss": choice(*_LOSSES)}
     # A subclass may make it a hyper-parameter.
     loss = "logistic"
-    # An exact fit at the end is for squared losses.
-    _refits = False
+    # A subclass may have an exact fit at the end.
+    _refits: bool = False
 
     def _core_loss(self, outputs: int) -> Any:
         """Return the core's loss for this many outputs."""

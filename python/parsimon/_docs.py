@@ -22,14 +22,24 @@ gamma : float, "scale" or "median", default={default}
     Width of a kernel given by name, as in scikit-learn: 1 / (n_features * X.var()) for
     "scale"; from the median distance between samples for "median".
 learning_rate : float or "auto", default={default}
-    Step size eta. "auto" takes it from the largest eigenvalue of the kernel on the data.
+    Step size eta. With ``solver="newton"`` it only decides about which points are found. "auto" takes it from the largest eigenvalue of the kernel on the data.
 parsimony : float or "auto", default={default}
     K in the budget K * eta**1.5; larger values make smaller models. With a learning rate that
     falls, "auto" makes the budget fall like eta**2.
 budget : float or parsimon.schedules.AdaptiveBudget, optional
     The compression budget itself instead, in Hilbert norm; 0 keeps every point.
-max_points : int, optional
-    The largest number of points, whatever error that takes.
+max_points : int, "auto" or None, default={default}
+    The largest number of points, whatever error that takes. "auto": six times the root of the
+    number of samples seen, or none if a budget or a parsimony constant is given or with
+    ``solver="sgd"``. None: as many as the budget needs.
+solver : {"newton", "sgd"}, default={default}
+    How the weights on the dictionary are found. "newton" solves for them from all samples seen,
+    kept as second-order statistics; stochastic gradient steps only find the points. "sgd": the
+    papers' algorithm, whose gradient steps are the weights.
+half_life : float, "auto" or None, default={default}
+    For ``solver="newton"``: the number of samples after which a sample counts half. None: nothing
+    is forgotten. "auto": nothing is, unless the losses of a stream become larger than the model
+    expects; then the past fades until they are not.
 schedule : {"constant", "inverse", "sqrt"} or parsimon.schedules.PowerLaw, default={default}
     How the learning rate changes along the stream.
 regularization : float or "auto", default={default}
@@ -41,15 +51,15 @@ epochs : int or "auto", default={default}
 shuffle : bool, default={default}
     Whether ``fit`` shuffles the samples before each epoch.
 average : bool, default={default}
-    Whether to predict with an average of the iterates, weighted towards the latest, instead of
-    the last one.
+    For ``solver="sgd"``: whether to predict with an average of the iterates, weighted towards the
+    latest, instead of the last one.
 normalize_y : bool, default={default}
     Whether to subtract the mean of the targets and divide by their standard deviation, both
     taken from the first block seen. Learning rate, budget, the parameters of the loss and the
     trace refer to the normalised targets.
 refit : bool, default={default}
-    Whether ``fit`` ends with an exact least-squares fit of the weights on the dictionary found
-    (squared loss only). ``partial_fit`` never does.
+    Whether ``fit`` ends with solving for the weights on the dictionary found, from all samples at
+    once (with ``solver="sgd"``: for the squared loss only). ``partial_fit`` never does.
 dtype : {"float64", "float32"}, default={default}
     Precision of the products between samples and the points of the model; "float32" is faster
     on many features. The model itself is always kept in double precision.
@@ -82,8 +92,10 @@ self : estimator
 """
 
 OF_CLASSIFIERS = """
-loss : {"hinge", "logistic"}, default={default}
-    The hinge loss makes a support vector machine, the logistic loss gives probabilities.
+loss : {"hinge", "squared_hinge", "logistic"}, default={default}
+    The hinge losses make a support vector machine, the logistic loss gives probabilities. Solvers
+    that use curvature round the hinge off: v^2 / 2 for violations of the margin up to 1, v - 1/2
+    beyond.
 weights_ : ndarray of shape (model_order_, n_outputs)
     Their weights: one column for two classes, otherwise one for each class.
 classes_ : ndarray of shape (n_classes,)

@@ -51,6 +51,15 @@ def _check_budget(name: str, value: Any) -> None:
         _check_norm(name, value)
 
 
+def _check_half_life(name: str, value: Any) -> None:
+    if value is not None and not (isinstance(value, str) and value == "auto"):
+        if not is_number(value) or value <= 0:
+            raise ValueError(
+                f"{name} must be a positive, finite number of samples, None (nothing is "
+                f"forgotten) or 'auto'; got {value!r}."
+            )
+
+
 def _check_schedule(name: str, value: Any) -> None:  # noqa: ARG001 - its sentence has the name
     schedules.resolve(value)
 
@@ -73,7 +82,9 @@ WORDS: dict[str, Check] = {
     "tracking_rate": number(positive=True, auto=True, most=1),
     "parsimony": number(auto=True),
     "budget": _check_budget,
-    "max_points": count(optional=True),
+    "max_points": count(auto=True, optional=True),
+    "solver": choice("newton", "sgd"),
+    "half_life": _check_half_life,
     "schedule": _check_schedule,
     "tracking_schedule": _check_schedule,
     "regularization": number(auto=True),
@@ -119,3 +130,9 @@ def check_together(given: dict[str, Any]) -> None:
             "Give budget, which is the budget itself, or parsimony, the constant of one that "
             "follows the learning rate, not both."
         )
+    if given.get("solver") == "newton" and is_number(given.get("budget")) and given["budget"] == 0:
+        if not is_number(given.get("max_points")):
+            raise ValueError(
+                "budget=0 keeps every sample, and weights can only be solved on fewer points: give "
+                "a positive budget, or solver='sgd'."
+            )

@@ -13,6 +13,7 @@ from sklearn.base import RegressorMixin
 from . import _core, _stream
 from ._docs import OF_REGRESSORS, documented
 from ._model import Array, ModelEstimator, is_finite
+from ._newton import finish_by_newton
 from ._parameters import WORDS
 from ._stream import Samples, checked_weight
 from ._targets import Targets
@@ -127,10 +128,14 @@ class Regressor(RegressorMixin, ModelEstimator):
 
     @property
     def _refits(self) -> bool:
-        return self.refit and _core_name(self.loss) == "squared"
+        newton = getattr(self, "solver", "sgd") == "newton"
+        return self.refit and (newton or _core_name(self.loss) == "squared")
 
     def _finish_fit(self, model: Any, samples: Samples) -> None:
         if not self._refits:
+            return
+        if _core_name(self.loss) != "squared":
+            finish_by_newton(self, model, samples)
             return
         refit = model.begin_refit()
         # In blocks, so that sparse samples stay sparse and Ctrl-C is heard.

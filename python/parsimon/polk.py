@@ -12,6 +12,7 @@ from ._auto import Choices
 from ._classifier import Classifier
 from ._core import BudgetSchedule, Compression
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from ._newton import finish_by_newton
 from ._parameters import estimator
 from ._regressor import Regressor
 from ._settings import core_budget, core_step
@@ -20,6 +21,12 @@ from .kernels import Kernel
 from .schedules import AdaptiveBudget, PowerLaw, resolve
 
 __all__ = ["POLKClassifier", "POLKRegressor", "new_polk"]
+
+# The cap that grows with a stream: as many points as the root of the number of samples, times this,
+# are enough for the error of kernel methods with random points to fall as fast as with all of them
+# (Rudi, Camoriano, Rosasco 2015).
+POINTS_PER_ROOT = 6.0
+FEWEST_POINTS = 20
 
 
 def new_polk(
@@ -35,18 +42,29 @@ def new_polk(
     loss = estimator._core_loss(outputs)
     chosen = Choices(estimator, samples, loss, streaming=streaming, intercept=intercept)
     if compression is None:
-        compression = Compression(polk_budget(estimator, chosen), estimator.max_points)
+        compression = _compression(estimator, polk_budget(estimator, chosen))
     model = _core.Polk(
         chosen.kernel.core,
         loss,
         step=core_step(chosen.rate, estimator.schedule),
         compression=compression,
         regularization=chosen.regularization,
-        average=estimator.average,
+        average=estimator.average and chosen.newton is None,
+        newton=chosen.newton,
         features=samples.X.shape[1],
         outputs=outputs,
     )
     return model, chosen.kernel, chosen.epochs
+
+
+def _compression(estimator: Any, budget: BudgetSchedule) -> Compression:
+    cap = estimator.max_points
+    if not isinstance(cap, str):
+        return Compression(budget, cap)
+    given = estimator.budget is not None or not isinstance(estimator.parsimony, str)
+    if given or estimator.solver == "sgd":
+        return Compression(budget)
+    return Compression.growing(budget, FEWEST_POINTS, POINTS_PER_ROOT)
 
 
 def polk_budget(estimator: Any, chosen: Choices) -> BudgetSchedule:
@@ -71,8 +89,9 @@ class POLKClassifier(Classifier):
 
     Parameters
     ----------
-    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, schedule, regularization,
-    batch_size, epochs, shuffle, average, dtype, n_jobs, random_state, verbose}
+    {loss, kernel, gamma, solver, parsimony, budget, max_points, half_life, learning_rate, schedule,
+    regularization, batch_size, epochs, shuffle, average, refit, dtype, n_jobs, random_state,
+    verbose}
 
     Attributes
     ----------
@@ -104,13 +123,16 @@ class POLKClassifier(Classifier):
     learning_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
-    max_points: int | None = None
+    max_points: int | str | None = "auto"
+    solver: str = "newton"
+    half_life: float | str | None = "auto"
     schedule: PowerLaw | str = "constant"
     regularization: float | str = "auto"
     batch_size: int = 32
     epochs: int | str = "auto"
     shuffle: bool = True
     average: bool = True
+    refit: bool = True
     dtype: str = "float64"
     n_jobs: int | None = None
     random_state: Any = None
@@ -118,6 +140,14 @@ class POLKClassifier(Classifier):
 
     _algorithms = ("polk",)
     _new_model = new_polk
+
+    @property
+    def _refits(self) -> bool:
+        return self.refit and self.solver == "newton"
+
+    def _finish_fit(self, model: Any, samples: Samples) -> None:
+        if self._refits:
+            finish_by_newton(self, model, samples)
 
 
 @estimator(OF_REGRESSORS)
@@ -128,8 +158,9 @@ class POLKRegressor(Regressor):
 
     Parameters
     ----------
-    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, schedule, regularization,
-    batch_size, epochs, shuffle, average, normalize_y, refit, dtype, n_jobs, random_state, verbose}
+    {loss, kernel, gamma, solver, parsimony, budget, max_points, half_life, learning_rate, schedule,
+    regularization, batch_size, epochs, shuffle, average, normalize_y, refit, dtype, n_jobs,
+    random_state, verbose}
 
     Attributes
     ----------
@@ -157,7 +188,9 @@ class POLKRegressor(Regressor):
     learning_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
-    max_points: int | None = None
+    max_points: int | str | None = "auto"
+    solver: str = "newton"
+    half_life: float | str | None = "auto"
     schedule: PowerLaw | str = "constant"
     regularization: float | str = "auto"
     batch_size: int = 32

@@ -54,6 +54,7 @@ class Newton {
   // Samples that count as much as those that are remembered, by their weights.
   double remembered() const { return remembered_; }
   bool has_solved() const { return solutions_ > 0; }
+  double ridge() const { return settings_.ridge + remembered_ * settings_.ridge_per_sample; }
 
   // What the weights that predict say of samples, before they learn from them: chooses those that
   // are worth counting. Returns the mean loss.
@@ -129,8 +130,7 @@ class Newton {
     statistics.absorb_curvature(decay, curvature);
 
     RowMatrix lower, right;
-    const double ridge = settings_.ridge + remembered_ * settings_.ridge_per_sample;
-    const bool solvable = statistics.factorise(ridge, lower);
+    const bool solvable = statistics.factorise(ridge(), lower);
     // The curvature stays what it was, so that one factor serves all.
     for (int round = 0; round < kRounds; ++round) {
       for (Index i = 0; i < count; ++i) {
@@ -156,8 +156,10 @@ class Newton {
     fresh_weight_ = unsolved_ = 0;
   }
 
-  // The statistics have been found by other means, from so many samples.
-  void assume(double samples) {
+  // The statistics have been found by other means, from so many samples and with this ridge.
+  void assume(double samples, double ridge) {
+    settings_.ridge = ridge;
+    settings_.ridge_per_sample = 0;
     seen_ = remembered_ = samples;
     fresh_weight_ = unsolved_ = 0;
     pending_.clear();

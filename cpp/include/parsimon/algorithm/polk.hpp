@@ -106,13 +106,24 @@ class Polk : public Online {
     function_.predictor_weights() = weights;
     if (!newton_) return;
     assume(refit.problem.normal(), refit.problem.right(),
-           refit.problem.coordinates(settings_.regularization), refit.problem.count());
+           refit.problem.coordinates(settings_.regularization), refit.problem.count(),
+           settings_.regularization * refit.problem.count());
   }
 
   // -- weights that are solved
   // ---------------------------------------------------------------------
 
   bool is_solved() const { return newton_.has_value(); }
+  // The weight of ||f||^2 / 2 beside the mean loss of the samples that are remembered.
+  double regularization() const {
+    if (!newton_ || newton_->remembered() == 0) {
+      return settings_.regularization * loss_->regularizer_scale();
+    }
+    return newton_->ridge() / newton_->remembered();
+  }
+  // Of the first mini-batch.
+  double learning_rate() const { return settings_.step.at(0); }
+  double budget() const { return settings_.compression.budget().at(learning_rate()); }
   const Newton& newton() const { return *newton_; }
   Index target_columns() const { return loss_->target_columns(outputs()); }
   void restore_newton(const Statistics::State& statistics, const Newton::State& state) {
@@ -144,7 +155,7 @@ class Polk : public Online {
   // Weights that have been solved from all samples at once, with what they said (statistics.hpp):
   // learning goes on from there. normal: its lower triangle counts.
   void assume(const ConstRows& normal, const ConstRows& right, const ConstRows& solution,
-              double samples) {
+              double samples, double ridge) {
     const Index size = function_.basis_size();
     require(normal.rows() == size && normal.cols() == size && right.rows() == size &&
                 solution.rows() == size && right.cols() == outputs() &&
@@ -156,7 +167,8 @@ class Polk : public Online {
     function_.function_weights() = function_.predictor_weights().eval();
     if (!newton_) return;
     function_.statistics().restore({normal, right, solution, RowMatrix(size, 0)});
-    newton_->assume(samples);
+    newton_->assume(samples, ridge);
+    settings_.newton = newton_->settings();
   }
 
   // KOMP on the function that predicts, once more; it is what is stepped from then on.
