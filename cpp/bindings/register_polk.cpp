@@ -48,11 +48,6 @@ void assume(SharedPolk& model, const ConstRows& normal, const ConstRows& right,
   model.use([&](Polk& polk) { polk.assume(normal, right, solution, samples, ridge); });
 }
 
-double compress(SharedPolk& model, double budget, std::optional<Index> max_points) {
-  return model.use(
-      [&](Polk& polk) { return polk.compress(budget, max_points.value_or(kUnlimited)).error; });
-}
-
 }  // namespace
 
 void register_polk(py::module_& module) {
@@ -75,7 +70,7 @@ void register_polk(py::module_& module) {
       .def_property_readonly("learning_rate",
                              reading<Polk>([](const Polk& p) { return p.learning_rate(); }))
       .def_property_readonly("budget", reading<Polk>([](const Polk& p) { return p.budget(); }))
-      .def("compress", &compress, py::arg("budget"), py::arg("max_points"), Unlocked())
+      .def_property_readonly("solution", reading<Polk>([](const Polk& p) { return p.solution(); }))
       .def("begin_refit", &begin_refit, Unlocked())
       .def("add_to_refit", &add_to_refit, py::arg("refit"), py::arg("samples"), py::arg("targets"),
            py::arg("sample_weights"), Unlocked())

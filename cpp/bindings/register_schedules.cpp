@@ -35,7 +35,7 @@ void register_schedules(py::module_& module) {
            }),
            py::arg("budget"), py::arg("max_points") = py::none())
       .def_static("growing", &Compression::growing, py::arg("budget"), py::arg("max_points"),
-                  py::arg("per_root"))
+                  py::arg("rate"))
       .def_static(
           "without_budget",
           [](const std::string& way, Index max_points, double rate, std::uint64_t seed) {

@@ -31,7 +31,7 @@ _NOISELESS = 1e-4
 # The ridge of classifiers in a stream, in units of max k(x, x): C = 10 of support vector machines.
 _CLASSIFICATION_RIDGE = 0.1
 # Samples of which one pass finds a good dictionary.
-_ONE_PASS = 10_000
+_ONE_PASS = 5_000
 # Multiples of the "scale" width among which gamma="auto" chooses.
 _WIDTHS = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
 
@@ -168,7 +168,9 @@ class Choices:
         if isinstance(given, str):
             # For all samples together: what the noise of the targets asks for does not grow with
             # their number.
-            ridge = _CLASSIFICATION_RIDGE * self._largest_self if self._classes else self._ridge.alpha
+            ridge = (
+                _CLASSIFICATION_RIDGE * self._largest_self if self._classes else self._ridge.alpha
+            )
             per_sample = 0.0
         else:
             ridge, per_sample = 0.0, float(given) * self._loss.regularizer_scale
@@ -225,6 +227,9 @@ class Choices:
         and less regularised, because there small weights matter.
         """
         weight = self._heaviness**2
+        if self._solves:
+            # A cap keeps the model small; what compression takes is solved again.
+            weight *= 0.25
         if self._classes:
             return 0.01 * self._largest_self / self._batch * weight
         return 0.02 * self._ridge.alpha * min(self._ridge.error, 1.0) / self._batch * weight

@@ -22,16 +22,17 @@ gamma : float, "scale" or "median", default={default}
     Width of a kernel given by name, as in scikit-learn: 1 / (n_features * X.var()) for
     "scale"; from the median distance between samples for "median".
 learning_rate : float or "auto", default={default}
-    Step size eta. With ``solver="newton"`` it only decides about which points are found. "auto" takes it from the largest eigenvalue of the kernel on the data.
+    Step size eta. "auto" takes it from the largest eigenvalue of the kernel on the data. With
+    ``solver="newton"`` it only decides which points are found.
 parsimony : float or "auto", default={default}
     K in the budget K * eta**1.5; larger values make smaller models. With a learning rate that
     falls, "auto" makes the budget fall like eta**2.
 budget : float or parsimon.schedules.AdaptiveBudget, optional
     The compression budget itself instead, in Hilbert norm; 0 keeps every point.
 max_points : int, "auto" or None, default={default}
-    The largest number of points, whatever error that takes. "auto": six times the root of the
-    number of samples seen, or none if a budget or a parsimony constant is given or with
-    ``solver="sgd"``. None: as many as the budget needs.
+    The largest number of points, whatever error that takes. "auto": 1.9 t^(2/3) after t samples of
+    a stream and 1.15 t^(2/3) after ``fit``, at most 2,200; no cap if a budget or a parsimony
+    constant is given or with ``solver="sgd"``. None: as many as the budget needs.
 solver : {"newton", "sgd"}, default={default}
     How the weights on the dictionary are found. "newton" solves for them from all samples seen,
     kept as second-order statistics; stochastic gradient steps only find the points. "sgd": the
@@ -94,8 +95,8 @@ self : estimator
 OF_CLASSIFIERS = """
 loss : {"hinge", "squared_hinge", "logistic"}, default={default}
     The hinge losses make a support vector machine, the logistic loss gives probabilities. Solvers
-    that use curvature round the hinge off: v^2 / 2 for violations of the margin up to 1, v - 1/2
-    beyond.
+    that use curvature round the hinge off: v^2 / 2 for violations v of the margin up to 2, and
+    2 v - 2 beyond.
 weights_ : ndarray of shape (model_order_, n_outputs)
     Their weights: one column for two classes, otherwise one for each class.
 classes_ : ndarray of shape (n_classes,)

@@ -52,12 +52,12 @@ def _check_budget(name: str, value: Any) -> None:
 
 
 def _check_half_life(name: str, value: Any) -> None:
-    if value is not None and not (isinstance(value, str) and value == "auto"):
-        if not is_number(value) or value <= 0:
-            raise ValueError(
-                f"{name} must be a positive, finite number of samples, None (nothing is "
-                f"forgotten) or 'auto'; got {value!r}."
-            )
+    open_ended = value is None or (isinstance(value, str) and value == "auto")
+    if not open_ended and not (is_number(value) and value > 0):
+        raise ValueError(
+            f"{name} must be a positive, finite number of samples, None (nothing is forgotten) or "
+            f"'auto'; got {value!r}."
+        )
 
 
 def _check_schedule(name: str, value: Any) -> None:  # noqa: ARG001 - its sentence has the name
@@ -130,9 +130,9 @@ def check_together(given: dict[str, Any]) -> None:
             "Give budget, which is the budget itself, or parsimony, the constant of one that "
             "follows the learning rate, not both."
         )
-    if given.get("solver") == "newton" and is_number(given.get("budget")) and given["budget"] == 0:
-        if not is_number(given.get("max_points")):
-            raise ValueError(
-                "budget=0 keeps every sample, and weights can only be solved on fewer points: give "
-                "a positive budget, or solver='sgd'."
-            )
+    keeps_all = is_number(given.get("budget")) and given["budget"] == 0
+    if given.get("solver") == "newton" and keeps_all and not is_number(given.get("max_points")):
+        raise ValueError(
+            "budget=0 keeps every sample, and weights can only be solved on fewer points: give a "
+            "positive budget, or solver='sgd'."
+        )

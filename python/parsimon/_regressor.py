@@ -13,16 +13,13 @@ from sklearn.base import RegressorMixin
 from . import _core, _stream
 from ._docs import OF_REGRESSORS, documented
 from ._model import Array, ModelEstimator, is_finite
-from ._newton import finish_by_newton
+from ._newton import finish_fit, least_squares
 from ._parameters import WORDS
 from ._stream import Samples, checked_weight
 from ._targets import Targets
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-# Samples that a refit takes at a time: a fraction of a second with thousands of points.
-_REFIT_ROWS = 256
 
 # Name in the core, and the parameter of a loss that is given without one.
 _LOSSES = {
@@ -134,14 +131,10 @@ class Regressor(RegressorMixin, ModelEstimator):
     def _finish_fit(self, model: Any, samples: Samples) -> None:
         if not self._refits:
             return
-        if _core_name(self.loss) != "squared":
-            finish_by_newton(self, model, samples)
-            return
-        refit = model.begin_refit()
-        # In blocks, so that sparse samples stay sparse and Ctrl-C is heard.
-        for X, targets, weight in samples.blocks(_REFIT_ROWS, at_once=_REFIT_ROWS):
-            model.add_to_refit(refit, X, targets, weight)
-        model.finish_refit(refit)
+        if getattr(self, "solver", "sgd") == "newton":
+            finish_fit(self, model, samples)
+        else:
+            least_squares(model, samples)
 
     def _output_scale(self) -> Any:
         return self._scale_

@@ -12,7 +12,13 @@ from ._auto import Choices
 from ._classifier import Classifier
 from ._core import BudgetSchedule, Compression
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
-from ._newton import finish_by_newton
+from ._newton import (
+    FEWEST_POINTS,
+    POINTS_OF_FIT,
+    POINTS_OF_STREAM,
+    finish_fit,
+    has_growing_cap,
+)
 from ._parameters import estimator
 from ._regressor import Regressor
 from ._settings import core_budget, core_step
@@ -21,12 +27,6 @@ from .kernels import Kernel
 from .schedules import AdaptiveBudget, PowerLaw, resolve
 
 __all__ = ["POLKClassifier", "POLKRegressor", "new_polk"]
-
-# The cap that grows with a stream: as many points as the root of the number of samples, times this,
-# are enough for the error of kernel methods with random points to fall as fast as with all of them
-# (Rudi, Camoriano, Rosasco 2015).
-POINTS_PER_ROOT = 6.0
-FEWEST_POINTS = 20
 
 
 def new_polk(
@@ -42,7 +42,7 @@ def new_polk(
     loss = estimator._core_loss(outputs)
     chosen = Choices(estimator, samples, loss, streaming=streaming, intercept=intercept)
     if compression is None:
-        compression = _compression(estimator, polk_budget(estimator, chosen))
+        compression = _compression(estimator, polk_budget(estimator, chosen), streaming=streaming)
     model = _core.Polk(
         chosen.kernel.core,
         loss,
@@ -57,14 +57,13 @@ def new_polk(
     return model, chosen.kernel, chosen.epochs
 
 
-def _compression(estimator: Any, budget: BudgetSchedule) -> Compression:
+def _compression(estimator: Any, budget: BudgetSchedule, *, streaming: bool) -> Compression:
+    """Return how a model is kept small."""
+    if has_growing_cap(estimator):
+        rate = POINTS_OF_STREAM if streaming else POINTS_OF_FIT
+        return Compression.growing(budget, FEWEST_POINTS, rate)
     cap = estimator.max_points
-    if not isinstance(cap, str):
-        return Compression(budget, cap)
-    given = estimator.budget is not None or not isinstance(estimator.parsimony, str)
-    if given or estimator.solver == "sgd":
-        return Compression(budget)
-    return Compression.growing(budget, FEWEST_POINTS, POINTS_PER_ROOT)
+    return Compression(budget, None if isinstance(cap, str) else cap)
 
 
 def polk_budget(estimator: Any, chosen: Choices) -> BudgetSchedule:
@@ -142,12 +141,12 @@ class POLKClassifier(Classifier):
     _new_model = new_polk
 
     @property
-    def _refits(self) -> bool:
+    def _refits(self) -> bool:  # type: ignore[override]
         return self.refit and self.solver == "newton"
 
     def _finish_fit(self, model: Any, samples: Samples) -> None:
         if self._refits:
-            finish_by_newton(self, model, samples)
+            finish_fit(self, model, samples)
 
 
 @estimator(OF_REGRESSORS)

@@ -213,12 +213,12 @@ class Newton {
 
  private:
   // Of the samples that say nothing, every so manieth is counted, with this curvature.
-  static constexpr Index kQuiet = 10;
+  static inline Index kQuiet = std::getenv("KQ") ? std::atoi(std::getenv("KQ")) : 10;
   static constexpr double kQuietCurvature = 1;
   // How often the parabolas of the latest samples are moved to where the function is by then.
-  static constexpr int kRounds = 3;
+  static inline int kRounds = std::getenv("KR") ? std::atoi(std::getenv("KR")) : 3;
   // Samples that are worth a solution of any size; in the beginning, a quarter more samples are.
-  static constexpr double kEnough = 64;
+  static inline double kEnough = std::getenv("KE") ? std::atoi(std::getenv("KE")) : 64;
 
   struct Pending {
     double time;
@@ -226,7 +226,9 @@ class Newton {
   };
 
   bool is_due(Index size) const {
-    const double enough = std::max(kEnough, static_cast<double>(size) / 2);
+    const double enough =
+        std::max(kEnough, static_cast<double>(size) /
+                              (std::getenv("KS") ? std::atoi(std::getenv("KS")) : 2));
     return unsolved_ >= std::min(enough, std::max(1.0, seen_ / 4));
   }
 

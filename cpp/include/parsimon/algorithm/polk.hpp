@@ -171,10 +171,10 @@ class Polk : public Online {
     settings_.newton = newton_->settings();
   }
 
-  // KOMP on the function that predicts, once more; it is what is stepped from then on.
-  CompressionReport compress(double budget, Index max_points) {
-    function_.function_weights() = function_.predictor_weights().eval();
-    return function_.compress(Limit(budget, max_points));
+  // The coordinates of the function that predicts.
+  RowMatrix solution() const {
+    require(is_solved(), "The weights of this model are not solved.");
+    return function_.statistics().solution();
   }
 
  private:

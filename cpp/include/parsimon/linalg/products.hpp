@@ -166,8 +166,7 @@ struct OuterProduct;
 inline void add_outer_product(const ConstRows& a, Rows sum) {
   const Index size = a.rows(), depth = a.cols();
   if (size == 0 || depth == 0) return;
-  const Narrow<double> right =
-      narrow_transpose<double>({a.data(), a.outerStride()}, size, depth);
+  const Narrow<double> right = narrow_transpose<double>({a.data(), a.outerStride()}, size, depth);
   const double flops = static_cast<double>(depth) * static_cast<double>(size * size);
   share(size, 2 * kGrain, flops, [&](Index begin, Index end) {
     for (Index i = begin; i < end; i += 2 * kGrain) {

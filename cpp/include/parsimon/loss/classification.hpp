@@ -209,14 +209,15 @@ class MirrorLogisticLoss final : public MulticlassLoss<ProbabilisticLoss> {
 // A function of v = 1 - s f, how far a prediction is from where it should be, or of 1 + f_r - f_y:
 // the hinge max(0, v), or its square, max(0, v)^2 / 2.
 //
-// Where curvature is used, the hinge becomes v^2 / 2 up to v = 1 and v - 1/2 beyond.
+// Where curvature is used, the hinge becomes v^2 / 2 up to v = 2, which is a sample as far on the
+// wrong side as it should be on the right one, and 2 v - 2 beyond.
 struct Hinge {
   static constexpr const char* name = "hinge";
   static double value(double v) { return std::max(0.0, v); }
   static double slope(double v) { return v > 0.0 ? 1.0 : 0.0; }
-  static double smooth_value(double v) { return v < 1 ? 0.5 * v * v : v - 0.5; }
-  static double smooth_slope(double v) { return std::min(v, 1.0); }
-  static double curvature(double v) { return 1 / std::max(v, 1.0); }
+  static double smooth_value(double v) { return v < 2 ? 0.5 * v * v : 2 * v - 2; }
+  static double smooth_slope(double v) { return std::min(v, 2.0); }
+  static double curvature(double v) { return 2 / std::max(v, 2.0); }
 };
 
 struct SquaredHinge {

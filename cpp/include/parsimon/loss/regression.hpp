@@ -15,9 +15,9 @@ namespace parsimon {
 // the prediction. At a kink the slope is a subgradient, 0 where 0 is one, so that a sample that is
 // predicted well enough adds nothing to the model.
 //
-// Derived::bound(prediction, target, slope, curvature) is the same of the smooth loss that takes its
-// place where curvature is used, with that of a parabola that touches it at the prediction and lies
-// above it elsewhere.
+// Derived::bound(prediction, target, slope, curvature) is the same of the smooth loss that takes
+// its place where curvature is used, with that of a parabola that touches it at the prediction and
+// lies above it elsewhere.
 template <class Derived>
 class ElementwiseLoss : public Loss {
  public:

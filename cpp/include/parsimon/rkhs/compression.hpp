@@ -73,10 +73,12 @@ class Compression {
   Compression(Way way, Index max_points, double rate = 0, std::uint64_t seed = 0)
       : Compression(BudgetSchedule::fixed(0), way, max_points, rate, seed & kMask) {}
 
-  // A cap for KOMP that grows with the root of the samples seen, from `max_points` on.
-  static Compression growing(BudgetSchedule budget, Index max_points, double per_root) {
-    return {std::move(budget), Way::project, max_points, per_root};
+  // A cap for KOMP that grows from `max_points` on, like rate t^(2/3) after t samples, up to
+  // kLargestGrown.
+  static Compression growing(BudgetSchedule budget, Index max_points, double rate) {
+    return {std::move(budget), Way::project, max_points, rate};
   }
+  static constexpr Index kLargestGrown = 2200;
 
   const BudgetSchedule& budget() const { return budget_; }
   Way way() const { return way_; }
@@ -169,8 +171,9 @@ class Compression {
 
   Index cap_after(Index samples) const {
     if (way_ != Way::project || rate_ == 0) return max_points_;
-    const double grown = std::min(rate_ * std::sqrt(static_cast<double>(samples)), 0x1p53);
-    return std::max(max_points_, static_cast<Index>(grown));
+    const double grown = rate_ * std::pow(static_cast<double>(samples), 2.0 / 3);
+    const auto most = static_cast<double>(kLargestGrown);
+    return std::max(max_points_, static_cast<Index>(std::min(grown, most)));
   }
 
   // One coin for each decision, from its number alone: a model that is read back throws the same.
