@@ -111,6 +111,7 @@ class SparseFunction {
   void compare(const ConstRows& samples, Batch& batch) {
     if (changes_ >= kDrifted) refactor();
     has_moved_ = false;
+    joined_count_ = 0;
     dictionary_.make_views(samples, batch.views);
     auto values = batch.kernel_values.resize(model_order(), samples.rows());
     if (model_order() > 0) {
@@ -158,6 +159,33 @@ class SparseFunction {
     auto whitened = chosen_coordinates_.resize(basis_size(), count);
     factor_.whiten(values, whitened);
     return whitened;
+  }
+
+  // What the points that joined the basis in the last step add to the coordinates of the pending
+  // samples of the statistics, which are these: with psi_n = T k(D, d_n) of the n-th of them,
+  //
+  //   k(d_n, x) = sum over all coordinates i of psi_n(i) phi_i(x)
+  void complete_pending(const Dictionary& pending) {
+    const Index count = joined_count_, known = basis_size() - count;
+    if (count == 0 || pending.size() == 0) return;
+    std::vector<Index> basis(static_cast<std::size_t>(basis_size()));
+    std::iota(basis.begin(), basis.end(), Index{0});
+    const std::vector<View> joined = dictionary_.views_of({basis.begin() + known, basis.end()});
+    const std::vector<View> all = dictionary_.views_of(basis);
+    RowMatrix gram(basis_size(), count), psi(basis_size(), count), explained(count, pending.size());
+    dictionary_.kernel().block(all.data(), joined.data(), gram);
+    factor_.whiten(gram, psi);
+    RowMatrix values(count, pending.size());
+    dictionary_.kernel().block(joined.data(), pending.views(), values);
+    if (known > 0) {
+      linalg::multiply_transpose_by(psi.topRows(known),
+                                    statistics_->pending_features().topRows(known), explained);
+      values -= explained;
+    }
+    RowMatrix lower(count, count);
+    linalg::transpose(psi.bottomRows(count), lower.data(), count);
+    linalg::solve_lower(lower, values);
+    statistics_->latest_pending(count) = values;
   }
 
   // The weights that predict become those of the function with these coordinates.
@@ -534,6 +562,7 @@ class SparseFunction {
     factor_.forget_turns();
     if (newcomers_.size() == 0) return;
     factor_.append(newcomers_.coefficient_rows(), newcomers_.factor());
+    joined_count_ = newcomers_.size();
     if (statistics_) statistics_->grow(newcomers_.size());
   }
 
@@ -629,6 +658,7 @@ class SparseFunction {
 
   std::optional<Statistics> statistics_;
   bool has_restored_factor_ = false;
+  Index joined_count_ = 0;  // points that have joined the basis since compare()
   bool has_moved_ = false;  // since compare(): order_ says where each point was then
 
   Dependents dependents_;

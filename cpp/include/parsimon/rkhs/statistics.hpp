@@ -28,7 +28,7 @@ namespace parsimon {
 // I: H is no worse conditioned than the data, whatever the condition of the Gram matrix.
 //
 // The latest samples are `pending`: in the coordinates, which turn with the rest, but not yet in H
-// and r, so that H is updated by products of large blocks and what they say may be revised.
+// and r, so that what they say may be revised.
 class Statistics {
  public:
   explicit Statistics(Index outputs) : right_(outputs), solution_(outputs) {}
@@ -146,32 +146,50 @@ class Statistics {
     pending_count_ += features.cols();
   }
 
+  // The last coordinates of the pending samples, which joined with the latest points: those of them
+  // that the span before did not have.
+  auto latest_pending(Index count) {
+    return pending_.all().block(size_ - count, 0, count, pending_count_);
+  }
+
+  // Of the pending samples, only these stay.
+  void keep_pending(const std::vector<Index>& columns) {
+    for (Index i = 0; i < size_; ++i) {
+      double* row = pending_.row(i).data();
+      for (std::size_t k = 0; k < columns.size(); ++k) row[k] = row[columns[k]];
+    }
+    pending_count_ = static_cast<Index>(columns.size());
+  }
+
   // f at the pending samples for the function with these coordinates.
   void evaluate_pending(const ConstRows& coordinates, Rows values) const {
     linalg::multiply_transpose_by(pending_features(), coordinates, values);
   }
 
-  // H <- decay H + sum_i curvature_i phi_i phi_i' over the pending samples, and r <- decay r: what
-  // the pending samples want is added by settle(), once it is known.
-  void absorb_curvature(double decay, const Eigen::Ref<const Vector>& curvature) {
-    if (decay != 1) {
-      for (Index i = 0; i < size_; ++i) {
-        for (Index k = 0; k <= i; ++k) normal_.row(i)[k] *= decay;
-        for (Index c = 0; c < outputs(); ++c) right_.row(i)(c) *= decay;
-      }
-    }
-    auto weighted = weighted_.resize(size_, linalg::padded(pending_count_));
-    roots_ = curvature.array().sqrt();
+  // H <- share H and r <- share r
+  void forget(double share) {
+    if (share == 1) return;
     for (Index i = 0; i < size_; ++i) {
-      const double* from = pending_.row(i).data();
-      double* to = weighted_.row(i).data();
-      for (Index k = 0; k < pending_count_; ++k) to[k] = from[k] * roots_(k);
+      for (Index k = 0; k <= i; ++k) normal_.row(i)[k] *= share;
+      for (Index c = 0; c < outputs(); ++c) right_.row(i)(c) *= share;
     }
-    linalg::add_outer_product(weighted.leftCols(pending_count_),
-                              normal_.all().topLeftCorner(size_, size_));
   }
 
-  // r + sum_i phi_i wanted_i' over the pending samples
+  // H and r take in some of the pending samples, which stay: H += sum_k h_k phi_k phi_k' and
+  // r += sum_k phi_k wanted_k', one number of curvature and one row of `wanted` for each.
+  void absorb(const std::vector<Index>& columns, const Eigen::Ref<const Vector>& curvature,
+              const ConstRows& wanted) {
+    if (columns.empty()) return;
+    add_curvature(columns, curvature, normal_.all().topLeftCorner(size_, size_));
+    const auto count = static_cast<Index>(columns.size());
+    auto features = weighted_.resize(size_, count);
+    linalg::select_columns(pending_features(), columns, count, features);
+    RowMatrix sum(size_, outputs());
+    linalg::multiply(features, wanted, sum);
+    right_.all() += sum;
+  }
+
+  // r + sum_i phi_i wanted_i' over all pending samples
   RowMatrix right_with(const ConstRows& wanted) const {
     RowMatrix sum(size_, outputs());
     linalg::multiply(pending_features(), wanted, sum);
@@ -179,21 +197,19 @@ class Statistics {
     return sum;
   }
 
-  // r becomes this, and nothing is pending.
-  void settle(const ConstRows& right) {
-    right_.all() = right;
-    pending_count_ = 0;
-  }
-
-  // L with L L' = H + ridge I. A ridge that rounding eats up is made larger until there is one;
-  // false if none is large enough, because H is not finite.
-  bool factorise(double ridge, RowMatrix& lower) const {
+  // L with L L' = H + sum_k h_k phi_k phi_k' + ridge I, the sum over these pending samples. A ridge
+  // that rounding eats up is made larger until there is one; false if none is large enough, because
+  // H is not finite.
+  bool factorise(double ridge, const std::vector<Index>& columns,
+                 const Eigen::Ref<const Vector>& curvature, RowMatrix& lower) {
+    RowMatrix sum = normal();
+    add_curvature(columns, curvature, sum);
     double trace = 0;
-    for (Index i = 0; i < size_; ++i) trace += normal_.row(i)[i];
+    for (Index i = 0; i < size_; ++i) trace += sum(i, i);
     double damping = std::max({ridge, kSmallestRidge * trace, std::numeric_limits<double>::min()});
     if (!std::isfinite(trace)) return false;
     for (;; damping *= 10) {
-      lower = normal();
+      lower = sum;
       for (Index i = 0; i < size_; ++i) lower(i, i) += damping;
       if (linalg::cholesky(lower)) return true;
       if (!(damping < trace)) return false;
@@ -237,6 +253,21 @@ class Statistics {
   }
 
  private:
+  // The lower triangle of sum += sum_k h_k phi_k phi_k'.
+  void add_curvature(const std::vector<Index>& columns, const Eigen::Ref<const Vector>& curvature,
+                     Rows sum) {
+    const auto count = static_cast<Index>(columns.size());
+    if (count == 0) return;
+    auto weighted = weighted_.resize(size_, count);
+    linalg::select_columns(pending_features(), columns, count, weighted);
+    roots_ = curvature.array().sqrt();
+    for (Index i = 0; i < size_; ++i) {
+      double* row = weighted_.row(i).data();
+      for (Index k = 0; k < count; ++k) row[k] *= roots_(k);
+    }
+    linalg::add_outer_product(weighted, sum);
+  }
+
   // Relative to the sum of the squared coordinates.
   static constexpr double kSmallestRidge = 1e-13;
 
