@@ -90,8 +90,9 @@ class Newton {
         targets_.insert(targets_.end(), target, target + targets.cols());
       }
     }
+    const double fade = std::exp2(-1 / settings_.half_life);
     for (Index i = 0; i < targets.rows(); ++i) {
-      fresh_weight_ += weight(i);
+      fresh_weight_ = fade * fresh_weight_ + weight(i);
       if (settings_.adapts && has_solved()) drift_.observe(losses_[static_cast<std::size_t>(i)]);
     }
     seen_ += static_cast<double>(targets.rows());
