@@ -114,7 +114,7 @@ class Newton {
 
     RowMatrix predictions(count, outputs), gradient(count, outputs),
         solution = statistics.solution();
-    Vector values(count), curvature(count), unused(count), weights(count);
+    Vector values(count), curvature(count), increase(count), weights(count);
     for (Index i = 0; i < count; ++i) {
       const Pending& sample = pending_[static_cast<std::size_t>(i)];
       weights(i) = sample.weight * std::exp2((sample.time + 1 - seen_) / settings_.half_life);
@@ -131,8 +131,7 @@ class Newton {
 
     RowMatrix lower, right;
     const double ridge = settings_.ridge + remembered_ * settings_.ridge_per_sample;
-    const bool solvable = statistics.factorise(ridge, lower);
-    // The curvature stays what it was, so that one factor serves all.
+    bool solvable = statistics.factorise(ridge, lower);
     for (int round = 0; round < kRounds; ++round) {
       for (Index i = 0; i < count; ++i) {
         for (Index c = 0; c < outputs; ++c) {
@@ -144,7 +143,18 @@ class Newton {
       if (!solvable) break;
       linalg::solve_cholesky(lower, solution);
       if (count == 0 || loss_->is_squared() || round + 1 == kRounds) break;
-      linearise(unused);
+      linearise(increase);
+      // One factor serves all rounds, as long as the parabolas still lie above the losses: those of
+      // samples that were far off are too wide once they are not.
+      double grown = 0;
+      for (Index i = 0; i < count; ++i) {
+        increase(i) = std::max(0.0, weights(i) * increase(i) - curvature(i));
+        grown += increase(i);
+      }
+      if (grown <= kRevise * curvature.sum()) continue;
+      statistics.absorb_curvature(1, increase);
+      curvature += increase;
+      solvable = statistics.factorise(ridge, lower);
     }
     statistics.settle(right);
     if (solvable && is_bounded(solution)) {
@@ -216,6 +226,8 @@ class Newton {
   static constexpr double kQuietCurvature = 1;
   // How often the parabolas of the latest samples are moved to where the function is by then.
   static constexpr int kRounds = 3;
+  // The share by which their curvature may be too small in all.
+  static constexpr double kRevise = 1;
   // Samples that are worth a solution of any size; in the beginning, a quarter more samples are.
   static constexpr double kEnough = 64;
 
