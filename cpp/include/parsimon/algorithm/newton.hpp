@@ -182,35 +182,41 @@ class Newton {
     RowMatrix pending;  // time, weight and targets of each
   };
 
-  State state() const {
+  static constexpr Index kNumbers = 6 + DriftDetector::kNumbers;
+
+  State state(Index target_columns) const {
     const auto count = static_cast<Index>(pending_.size());
-    const Index columns = count == 0 ? 0 : static_cast<Index>(targets_.size()) / count;
     const std::vector<double> drift = drift_.state();
-    State state{Vector(6 + drift.size()), RowMatrix(count, 2 + columns)};
+    State state{Vector(kNumbers), RowMatrix(count, 2 + target_columns)};
     state.numbers << seen_, unsolved_, fresh_weight_, remembered_, static_cast<double>(quiet_),
         static_cast<double>(solutions_), Eigen::Map<const Vector>(drift.data(), drift.size());
     for (Index i = 0; i < count; ++i) {
       const Pending& sample = pending_[static_cast<std::size_t>(i)];
       state.pending(i, 0) = sample.time;
       state.pending(i, 1) = sample.weight;
-      for (Index c = 0; c < columns; ++c) {
-        state.pending(i, 2 + c) = targets_[static_cast<std::size_t>(i * columns + c)];
+      for (Index c = 0; c < target_columns; ++c) {
+        state.pending(i, 2 + c) = targets_[static_cast<std::size_t>(i * target_columns + c)];
       }
     }
     return state;
   }
 
-  void restore(const State& state) {
-    require(state.numbers.size() == 12 && state.numbers.allFinite() &&
-                (state.numbers.array() >= 0).all() && state.pending.allFinite(),
-            "The numbers of the solver in the model file make no sense.");
+  void restore(const State& state, Index outputs) {
+    const Index count = state.pending.rows();
+    bool sensible = state.numbers.size() == kNumbers && state.numbers.allFinite() &&
+                    (state.numbers.array() >= 0).all() && state.pending.allFinite();
+    for (Index i = 0; sensible && i < count; ++i) {
+      sensible = state.pending(i, 0) < state.numbers(0) && state.pending(i, 1) >= 0;
+    }
+    require(sensible, "The numbers of the solver in the model file make no sense.");
+    if (count > 0) loss_->check_targets(state.pending.rightCols(state.pending.cols() - 2), outputs);
     seen_ = state.numbers(0);
     unsolved_ = state.numbers(1);
     fresh_weight_ = state.numbers(2);
     remembered_ = state.numbers(3);
     quiet_ = static_cast<Index>(std::min(state.numbers(4), 0x1p53));
     solutions_ = static_cast<Index>(std::min(state.numbers(5), 0x1p53));
-    drift_.restore({state.numbers.data() + 6, state.numbers.data() + 12});
+    drift_.restore({state.numbers.data() + 6, state.numbers.data() + kNumbers});
     pending_.clear();
     targets_.clear();
     for (Index i = 0; i < state.pending.rows(); ++i) {

@@ -26,7 +26,7 @@ struct SolvedState {
 template <class File>
 void fields(File& file, SolvedState& state, Index size, Index outputs, Index target_columns) {
   Statistics::State& statistics = state.statistics;
-  file("newton.numbers", state.newton.numbers, 12);
+  file("newton.numbers", state.newton.numbers, Newton::kNumbers);
   file("newton.pending", state.newton.pending, Archive::any_size, 2 + target_columns);
   lower_triangle(file, "statistics.normal", statistics.normal, size);
   file("statistics.right", statistics.right, size, outputs);
@@ -45,7 +45,8 @@ void fields(File& file, SolvedState& state, Index size, Index outputs, Index tar
 inline Archive to_archive(const Polk& polk) {
   Archive archive = detail::write("polk", detail::OnlineState<PolkSettings>::of(polk));
   if (!polk.is_solved()) return archive;
-  detail::SolvedState state{polk.function().statistics().state(), polk.newton().state()};
+  detail::SolvedState state{polk.function().statistics().state(),
+                            polk.newton().state(polk.target_columns())};
   detail::Writer file{archive};
   fields(file, state, polk.function().basis_size(), polk.outputs(), polk.target_columns());
   return archive;
