@@ -290,3 +290,117 @@ TEST(scratch_survives_that_there_is_no_memory) {
   CHECK(scratch<Use>(1000)[999] == 1);
 }
 #endif
+
+// -- rotations of rows ---------------------------------------------------------------------------
+
+namespace {
+
+struct Rotations {
+  std::vector<double> cosines, sines;
+
+  Rotations(Random& random, Index rows) {
+    for (Index i = 0; i + 1 < rows; ++i) {
+      const double angle = random.uniform(-4, 4);
+      cosines.push_back(std::cos(angle));
+      sines.push_back(std::sin(angle));
+    }
+  }
+
+  // One after the other, from the first two rows on.
+  void apply(Exact& rows) const {
+    for (std::size_t i = 0; i < cosines.size(); ++i) {
+      const auto at = static_cast<Index>(i);
+      const Exact carried = rows.row(at), next = rows.row(at + 1);
+      rows.row(at) = static_cast<long double>(sines[i]) * next -
+                     static_cast<long double>(cosines[i]) * carried;
+      rows.row(at + 1) = static_cast<long double>(sines[i]) * carried +
+                         static_cast<long double>(cosines[i]) * next;
+    }
+  }
+};
+
+}  // namespace
+
+// Whole vectors of columns, from any of them on: as plain loops do it, and nothing else is touched.
+TEST(rows_are_rotated_as_by_plain_loops) {
+  Random random(21);
+  const Index lanes = linalg::loops().lanes;
+  for (const Index count : {1, 2, 3, 7, 40}) {
+    const Rotations rotations(random, count);
+    for (const Index vectors : {0, 1, 2, 7, 8, 9, 17}) {
+      for (const Index first : {0, 1, 3}) {
+        const Index begin = first * lanes, end = begin + vectors * lanes;
+        const RowMatrix before = random.normal_points(count + 2, end + 5);
+        RowMatrix after = before;
+        linalg::loops().rotate_rows(after.data() + after.cols(), after.cols(), count, begin, end,
+                                    rotations.cosines.data(), rotations.sines.data());
+        Exact expected = before.block(1, begin, count, end - begin).cast<long double>();
+        rotations.apply(expected);
+        const auto turned = after.block(1, begin, count, end - begin);
+        if (vectors > 0) {
+          CHECK((turned.cast<long double>() - expected).cwiseAbs().maxCoeff() <
+                1e-15L * (count + 4));
+        }
+        after.block(1, begin, count, end - begin) = before.block(1, begin, count, end - begin);
+        CHECK(after == before);
+      }
+    }
+  }
+}
+
+// A column's bits do not depend on how many others there are, or a model that is read back, whose
+// buffers are shorter, would round differently.
+TEST(a_rotated_column_does_not_depend_on_its_neighbours) {
+  Random random(22);
+  const Index lanes = linalg::loops().lanes, count = 30, columns = 19 * lanes;
+  const Rotations rotations(random, count);
+  const RowMatrix before = random.normal_points(count, columns);
+  RowMatrix all = before, parts = before;
+  const auto rotate = [&](RowMatrix& rows, Index begin, Index end) {
+    linalg::loops().rotate_rows(rows.data(), columns, count, begin, end, rotations.cosines.data(),
+                                rotations.sines.data());
+  };
+  rotate(all, 0, columns);
+  for (Index k = 0; k < columns; k += lanes) rotate(parts, k, k + lanes);
+  CHECK(parts == all);
+}
+
+// The turn that a factor writes down takes coordinates to those of the basis without the point.
+TEST(turns_are_what_removals_do_to_coordinates) {
+  Random random(23);
+  const Index size = 21;
+  const RowMatrix points = random.uniform_points(size, 2), places = random.uniform_points(16, 2);
+  const Matern kernel(0.5, 1.5);
+  RowMatrix all(size + 16, 2);
+  all << points, places;
+  const RowMatrix gram = reference::core_gram(kernel, all);
+  for (Index j = 0; j < size; ++j) {
+    RowMatrix lower = gram.topLeftCorner(size, size);
+    CHECK(linalg::cholesky(lower));
+    GramFactor factor;
+    factor.assign_inverse_of(lower);
+    RowMatrix before(size, 16);
+    factor.whiten(gram.topRightCorner(size, 16), before);
+    Vector pivot_row(size);
+    factor.remove(j, pivot_row);
+    CHECK(factor.turns().empty());  // nobody asked
+    factor.assign_inverse_of(lower);
+    factor.keep_turns();
+    factor.remove(j, pivot_row);
+    CHECK(factor.turns().size() == 1);
+    const Turn& turn = factor.turns()[0];
+    CHECK(turn.point == j && turn.size == size);
+    CHECK(static_cast<Index>(turn.cosines.size()) == size - 1 - j);
+    linalg::loops().rotate_rows(before.data() + j * 16, 16, size - j, 0, 16, turn.cosines.data(),
+                                turn.sines.data());
+    RowMatrix cross(size - 1, 16), after(size - 1, 16);
+    for (Index i = 0; i + 1 < size; ++i) cross.row(i) = gram.row(i < j ? i : i + 1).tail(16);
+    factor.whiten(cross, after);
+    CHECK((before.topRows(size - 1) - after).cwiseAbs().maxCoeff() < 1e-12);
+    // The last is the coordinate along what only that point spanned.
+    const RowMatrix direction = pivot_row.transpose() * gram.topRightCorner(size, 16);
+    CHECK((before.row(size - 1) - direction).cwiseAbs().maxCoeff() < 1e-11);
+    factor.forget_turns();
+    CHECK(factor.turns().empty());
+  }
+}

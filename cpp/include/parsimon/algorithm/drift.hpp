@@ -12,8 +12,8 @@ namespace parsimon {
 //
 // Two averages, of about the last kShort and the last kLong losses. A change is found when the
 // first is above the second by more than chance lets it be. From then on the second stands still,
-// as what is to be expected, until the first has come down to it, or until so little is remembered
-// that it is the stream that has become harder.
+// as what is to be expected, until the first has come down to it, or until so little has been
+// remembered for so long that it is the stream that has become harder.
 class DriftDetector {
  public:
   bool is_drifting() const { return drifting_; }
@@ -21,21 +21,30 @@ class DriftDetector {
   Index changes() const { return changes_; }
 
   void observe(double loss) {
-    // One outlier is no change.
-    if (count_ >= kShort) loss = std::min(loss, expected_ + kOutlier * std::sqrt(variance_));
+    if (!(loss < kLargestWeight)) loss = kLargestWeight;  // NaN, too
     count_ += 1;
-    const double share = std::max(1 / count_, 1 / kShort);
-    recent_ += share * (loss - recent_);
+    const double slow = std::max(1 / count_, 1 / kLong);
     if (!drifting_) {
-      const double slow = std::max(1 / count_, 1 / kLong), difference = loss - expected_;
-      expected_ += slow * difference;
-      variance_ += slow * (difference * (loss - expected_) - variance_);
+      // One loss at most doubles the variance once there is one. Losses that are cut off further
+      // would make it ever smaller where most are 0.
+      const double largest = std::sqrt(variance_ / slow), difference = loss - expected_;
+      const double seen = variance_ > 0 ? std::min(difference, largest) : difference;
+      variance_ += slow * ((1 - slow) * seen * seen - variance_);
+    }
+    // One outlier is no change.
+    if (count_ > kShort) loss = std::min(loss, expected_ + kOutlier * std::sqrt(variance_));
+    recent_ += std::max(1 / count_, 1 / kShort) * (loss - recent_);
+    if (!drifting_) {
+      expected_ += slow * (loss - expected_);
       if (count_ > kWarmUp && excess() > kAlarm && recent_ > kWorse * expected_) {
         drifting_ = true;
+        alarmed_ = 0;
         changes_ += 1;
       }
     } else if (excess() < kCalm) {
       drifting_ = false;
+    } else {
+      alarmed_ += 1;
     }
   }
 
@@ -44,27 +53,29 @@ class DriftDetector {
   double memory_to_keep(double remembered, double fresh, Index points) {
     if (!drifting_) return 1;
     const double least = std::max(2 * kShort, 2 * static_cast<double>(points));
-    if (remembered <= least) {
+    if (alarmed_ > kPatience * least) {
       // Nothing older is left to forget: this is what is to be expected now.
       drifting_ = false;
       expected_ = recent_;
       count_ = kShort;
       return 1;
     }
-    return std::max(std::exp2(-fresh / kForget), least / remembered);
+    return std::max(std::exp2(-fresh / kForget), std::min(1.0, least / remembered));
   }
 
   // What a file keeps, and its inverse.
+  static constexpr Index kNumbers = 7;
   std::vector<double> state() const {
     return {count_,
             recent_,
             expected_,
             variance_,
             drifting_ ? 1.0 : 0.0,
-            static_cast<double>(changes_)};
+            static_cast<double>(changes_),
+            alarmed_};
   }
   void restore(const std::vector<double>& state) {
-    require(state.size() == 6, "A drift detector has 6 numbers.");
+    require(state.size() == kNumbers, "A drift detector has 7 numbers.");
     for (const double number : state) {
       require(number >= 0 && number < 1e300,
               "A drift detector's numbers are finite, none below 0.");
@@ -75,6 +86,7 @@ class DriftDetector {
     variance_ = state[3];
     drifting_ = state[4] != 0;
     changes_ = static_cast<Index>(std::min(state[5], 0x1p53));
+    alarmed_ = state[6];
   }
 
  private:
@@ -83,12 +95,14 @@ class DriftDetector {
   static constexpr double kWarmUp = 300;
   // In standard deviations of one loss; of the average of the latest.
   static constexpr double kOutlier = 4;
-  static constexpr double kAlarm = 5;
+  static constexpr double kAlarm = 6;
   static constexpr double kCalm = 2;
   // A change that matters.
   static constexpr double kWorse = 1.3;
   // Half of the past goes with so many samples.
   static constexpr double kForget = 50;
+  // An alarm lasts for so many times the shortest memory.
+  static constexpr double kPatience = 4;
 
   // Standard deviations by which the latest losses are above what was to be expected.
   double excess() const {
@@ -102,6 +116,7 @@ class DriftDetector {
   double variance_ = 0;
   bool drifting_ = false;
   Index changes_ = 0;
+  double alarmed_ = 0;  // losses since the latest change was found, as long as it lasts
 };
 
 }  // namespace parsimon

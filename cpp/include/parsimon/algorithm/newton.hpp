@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "parsimon/algorithm/drift.hpp"
@@ -36,8 +38,11 @@ struct NewtonSettings {
 };
 
 // Weights that are solved from statistics rather than stepped (online Newton). Every sample is
-// replaced by a parabola above its loss, at what was predicted when it came; sums of parabolas are
-// all that is kept. For the squared loss this is exact recursive least squares.
+// replaced by a parabola above its loss, and sums of parabolas are all that is kept of the past.
+// For the squared loss this is exact recursive least squares.
+//
+// The latest samples that say something are kept for a while as they are: their parabolas are moved
+// to where the function is with every solution, and points that join later still see them.
 //
 // Each mini-batch: judge() before the points of the function change, learn() after. A solution
 // costs size^3 / 3 operations, so there is one for every size / 2 samples.
@@ -51,13 +56,13 @@ class Newton {
 
   const NewtonSettings& settings() const { return settings_; }
   const DriftDetector& drift() const { return drift_; }
-  // Samples that count as much as those that are remembered, by their weights.
+  // How much the samples that are remembered count in all.
   double remembered() const { return remembered_; }
   bool has_solved() const { return solutions_ > 0; }
   double ridge() const { return settings_.ridge + remembered_ * settings_.ridge_per_sample; }
 
   // What the weights that predict say of samples, before they learn from them: chooses those that
-  // are worth counting. Returns the mean loss.
+  // are worth keeping. Returns the mean loss.
   double judge(const SparseFunction& function, const Batch& batch, const ConstRows& targets) {
     const Index count = targets.rows(), outputs = function.predictor_weights().cols();
     auto predictions = predictions_.resize(count, outputs);
@@ -79,20 +84,24 @@ class Newton {
   }
 
   // Once the step is over. sample_weights: empty, or one for each sample.
-  void learn(SparseFunction& function, const Batch& batch, const ConstRows& targets,
-             const Eigen::Ref<const Vector>& sample_weights) {
+  void learn(SparseFunction& function, const ConstRows& samples, const Batch& batch,
+             const ConstRows& targets, const Eigen::Ref<const Vector>& sample_weights) {
     const auto weight = [&](Index i) { return sample_weights.size() == 0 ? 1 : sample_weights(i); };
     Statistics& statistics = function.statistics();
+    if (kept_) function.complete_pending(*kept_);
     if (statistics.size() > 0 && !chosen_.empty()) {
+      if (!kept_) kept_ = empty_like(function.dictionary());
       statistics.add_pending(function.coordinates(batch, chosen_));
       for (const Index i : chosen_) {
+        kept_->append(samples.row(i), batch.views.data(), i, false, kept_->next_id());
         pending_.push_back({seen_ + static_cast<double>(i), weight(i)});
         const double* target = targets.data() + i * targets.outerStride();
         targets_.insert(targets_.end(), target, target + targets.cols());
       }
     }
+    const double fade = std::exp2(-1 / settings_.half_life);
     for (Index i = 0; i < targets.rows(); ++i) {
-      fresh_weight_ += weight(i);
+      fresh_weight_ = fade * fresh_weight_ + weight(i);
       if (settings_.adapts && has_solved()) drift_.observe(losses_[static_cast<std::size_t>(i)]);
     }
     seen_ += static_cast<double>(targets.rows());
@@ -104,55 +113,48 @@ class Newton {
   void solve(SparseFunction& function) {
     Statistics& statistics = function.statistics();
     const Index count = statistics.pending(), outputs = statistics.outputs();
-    const Index columns = count == 0 ? 0 : static_cast<Index>(targets_.size()) / count;
-    const Eigen::Map<const RowMatrix> targets(targets_.data(), count, columns);
-    double decay = std::exp2(-unsolved_ / settings_.half_life);
-    if (settings_.adapts) {
-      decay *= drift_.memory_to_keep(remembered_, unsolved_, statistics.size());
-    }
-    remembered_ = decay * remembered_ + fresh_weight_;
+    const Index columns = loss_->target_columns(outputs);
+    forget(statistics);
 
-    RowMatrix predictions(count, outputs), gradient(count, outputs),
-        solution = statistics.solution();
-    Vector values(count), curvature(count), unused(count), weights(count);
+    const Eigen::Map<const RowMatrix> targets(targets_.data(), count, columns);
+    RowMatrix predictions(count, outputs), gradient(count, outputs), wanted(count, outputs);
+    RowMatrix solution = statistics.solution();
+    Vector values(count), curvature(count), bend(count), weights(count);
     for (Index i = 0; i < count; ++i) {
       const Pending& sample = pending_[static_cast<std::size_t>(i)];
       weights(i) = sample.weight * std::exp2((sample.time + 1 - seen_) / settings_.half_life);
     }
-    const auto linearise = [&](Vector& bend) {
+    const auto linearise = [&] {
       statistics.evaluate_pending(solution, predictions);
       loss_->majorise(predictions, targets, values, gradient, bend);
     };
-    if (count > 0) linearise(curvature);
-    for (Index i = 0; i < count; ++i) {
-      curvature(i) = weights(i) * (curvature(i) > 0 ? curvature(i) : kQuietCurvature);
-    }
-    statistics.absorb_curvature(decay, curvature);
+    if (count > 0) linearise();
+    curvature = weights.cwiseProduct(bend);
 
-    RowMatrix lower, right;
-    const bool solvable = statistics.factorise(ridge(), lower);
-    // The curvature stays what it was, so that one factor serves all.
-    for (int round = 0; round < kRounds; ++round) {
-      for (Index i = 0; i < count; ++i) {
-        for (Index c = 0; c < outputs; ++c) {
-          predictions(i, c) = curvature(i) * predictions(i, c) - weights(i) * gradient(i, c);
-        }
-      }
-      right = statistics.right_with(predictions);
-      solution = right;
-      if (!solvable) break;
+    RowMatrix lower;
+    bool solvable = factorise(statistics, curvature, lower);
+    for (int round = 0; solvable && round < kRounds; ++round) {
+      want(curvature, predictions, weights, gradient, wanted);
+      solution = statistics.right_with(wanted);
       linalg::solve_cholesky(lower, solution);
-      if (count == 0 || loss_->is_squared() || round + 1 == kRounds) break;
-      linearise(unused);
+      if (count == 0 || loss_->is_squared()) break;
+      linearise();
+      if (round + 1 == kRounds) break;
+      // One factor serves all rounds, as long as the parabolas still lie above the losses: those of
+      // samples that were far off are too wide once they are not.
+      double grown = 0;
+      for (Index i = 0; i < count; ++i) grown += std::max(0.0, weights(i) * bend(i) - curvature(i));
+      if (grown <= kRevise * curvature.sum()) continue;
+      curvature = curvature.cwiseMax(weights.cwiseProduct(bend));
+      solvable = factorise(statistics, curvature, lower);
     }
-    statistics.settle(right);
     if (solvable && is_bounded(solution)) {
       statistics.solution() = solution;
       function.set_predictor(solution);
       solutions_ += 1;
     }
-    pending_.clear();
-    targets_.clear();
+    curvature = weights.cwiseProduct(bend);
+    absorb_all_but_the_latest(statistics, weights, curvature, predictions, gradient);
     fresh_weight_ = unsolved_ = 0;
   }
 
@@ -164,6 +166,7 @@ class Newton {
     fresh_weight_ = unsolved_ = 0;
     pending_.clear();
     targets_.clear();
+    kept_.reset();
     solutions_ += 1;
   }
 
@@ -171,65 +174,173 @@ class Newton {
   struct State {
     Vector numbers;
     RowMatrix pending;  // time, weight and targets of each
+    RowMatrix points;   // the pending samples themselves
   };
 
-  State state() const {
+  static constexpr Index kNumbers = 6 + DriftDetector::kNumbers;
+
+  State state(Index target_columns, Index features) const {
     const auto count = static_cast<Index>(pending_.size());
-    const Index columns = count == 0 ? 0 : static_cast<Index>(targets_.size()) / count;
     const std::vector<double> drift = drift_.state();
-    State state{Vector(6 + drift.size()), RowMatrix(count, 2 + columns)};
+    State state{Vector(kNumbers), RowMatrix(count, 2 + target_columns), RowMatrix(0, features)};
     state.numbers << seen_, unsolved_, fresh_weight_, remembered_, static_cast<double>(quiet_),
         static_cast<double>(solutions_), Eigen::Map<const Vector>(drift.data(), drift.size());
     for (Index i = 0; i < count; ++i) {
       const Pending& sample = pending_[static_cast<std::size_t>(i)];
       state.pending(i, 0) = sample.time;
       state.pending(i, 1) = sample.weight;
-      for (Index c = 0; c < columns; ++c) {
-        state.pending(i, 2 + c) = targets_[static_cast<std::size_t>(i * columns + c)];
+      for (Index c = 0; c < target_columns; ++c) {
+        state.pending(i, 2 + c) = targets_[static_cast<std::size_t>(i * target_columns + c)];
       }
     }
+    if (kept_) state.points = kept_->points();
     return state;
   }
 
-  void restore(const State& state) {
-    require(state.numbers.size() == 12 && state.numbers.allFinite() &&
-                (state.numbers.array() >= 0).all() && state.pending.allFinite(),
-            "The numbers of the solver in the model file make no sense.");
+  // dictionary: of the function that these samples belong to.
+  void restore(const State& state, const Dictionary& dictionary, Index outputs) {
+    const Index count = state.pending.rows();
+    bool sensible = state.numbers.size() == kNumbers && state.numbers.allFinite() &&
+                    (state.numbers.array() >= 0).all() && state.pending.allFinite() &&
+                    state.points.allFinite() && state.points.rows() == count;
+    for (Index i = 0; sensible && i < count; ++i) {
+      sensible = state.pending(i, 0) < state.numbers(0) && state.pending(i, 1) >= 0;
+    }
+    require(sensible, "The numbers of the solver in the model file make no sense.");
+    if (count > 0) loss_->check_targets(state.pending.rightCols(state.pending.cols() - 2), outputs);
     seen_ = state.numbers(0);
     unsolved_ = state.numbers(1);
     fresh_weight_ = state.numbers(2);
     remembered_ = state.numbers(3);
     quiet_ = static_cast<Index>(std::min(state.numbers(4), 0x1p53));
     solutions_ = static_cast<Index>(std::min(state.numbers(5), 0x1p53));
-    drift_.restore({state.numbers.data() + 6, state.numbers.data() + 12});
+    drift_.restore({state.numbers.data() + 6, state.numbers.data() + kNumbers});
     pending_.clear();
     targets_.clear();
-    for (Index i = 0; i < state.pending.rows(); ++i) {
+    for (Index i = 0; i < count; ++i) {
       const double* row = state.pending.data() + i * state.pending.cols();
       pending_.push_back({row[0], row[1]});
       targets_.insert(targets_.end(), row + 2, row + state.pending.cols());
+    }
+    kept_.reset();
+    if (count == 0) return;
+    kept_ = empty_like(dictionary);
+    std::vector<View> views;
+    std::as_const(dictionary).make_views(state.points, views);
+    for (Index i = 0; i < count; ++i) {
+      kept_->append(state.points.row(i), views.data(), i, false, kept_->next_id());
     }
   }
 
  private:
   // Of the samples that say nothing, every so manieth is counted, with this curvature.
-  static inline Index kQuiet = std::getenv("KQ") ? std::atoi(std::getenv("KQ")) : 10;
+  static constexpr Index kQuiet = 10;
   static constexpr double kQuietCurvature = 1;
+  // Samples that are kept as they are.
+  static constexpr Index kKept = 1024;
   // How often the parabolas of the latest samples are moved to where the function is by then.
-  static inline int kRounds = std::getenv("KR") ? std::atoi(std::getenv("KR")) : 3;
+  static constexpr int kRounds = 3;
+  // The share by which their curvature may be too small in all.
+  static constexpr double kRevise = 1;
   // Samples that are worth a solution of any size; in the beginning, a quarter more samples are.
-  static inline double kEnough = std::getenv("KE") ? std::atoi(std::getenv("KE")) : 64;
+  static constexpr double kEnough = 64;
 
   struct Pending {
     double time;
     double weight;
   };
 
+  static Dictionary empty_like(const Dictionary& dictionary) {
+    return Dictionary::about(dictionary.kernel_pointer(), dictionary.features(),
+                             dictionary.origin(), 0);
+  }
+
   bool is_due(Index size) const {
-    const double enough =
-        std::max(kEnough, static_cast<double>(size) /
-                              (std::getenv("KS") ? std::atoi(std::getenv("KS")) : 2));
+    const double enough = std::max(kEnough, static_cast<double>(size) / 2);
     return unsolved_ >= std::min(enough, std::max(1.0, seen_ / 4));
+  }
+
+  // The past fades: by its half-life, and faster while the stream is changing.
+  void forget(Statistics& statistics) {
+    const double by_age = std::exp2(-unsolved_ / settings_.half_life);
+    double by_drift = 1;
+    if (settings_.adapts) {
+      by_drift = drift_.memory_to_keep(remembered_, unsolved_, statistics.size());
+      const double fresh = seen_ - unsolved_;
+      for (Pending& sample : pending_) sample.weight *= sample.time < fresh ? by_drift : 1;
+    }
+    statistics.forget(by_age * by_drift);
+    remembered_ = by_age * by_drift * remembered_ + fresh_weight_;
+  }
+
+  bool factorise(Statistics& statistics, const Vector& curvature, RowMatrix& lower) {
+    curved_.clear();
+    for (Index i = 0; i < curvature.size(); ++i) {
+      if (curvature(i) > 0) curved_.push_back(i);
+    }
+    return statistics.factorise(ridge(), curved_, at(curvature, curved_), lower);
+  }
+
+  static Vector at(const Vector& values, const std::vector<Index>& places) {
+    Vector chosen(static_cast<Index>(places.size()));
+    for (Index k = 0; k < chosen.size(); ++k)
+      chosen(k) = values(places[static_cast<std::size_t>(k)]);
+    return chosen;
+  }
+
+  // What a parabola asks of the function at its sample, times its curvature; nothing without one.
+  static void want(const Vector& curvature, const RowMatrix& predictions, const Vector& weights,
+                   const RowMatrix& gradient, RowMatrix& wanted) {
+    for (Index i = 0; i < wanted.rows(); ++i) {
+      for (Index c = 0; c < wanted.cols(); ++c) {
+        wanted(i, c) =
+            curvature(i) > 0 ? curvature(i) * predictions(i, c) - weights(i) * gradient(i, c) : 0.0;
+      }
+    }
+  }
+
+  // Those that say nothing any more go first, then the oldest.
+  void absorb_all_but_the_latest(Statistics& statistics, const Vector& weights, Vector& curvature,
+                                 const RowMatrix& predictions, const RowMatrix& gradient) {
+    const Index count = statistics.pending();
+    Index leaving = count - kKept, quiet = 0;
+    if (leaving <= 0) return;
+    for (Index i = 0; i < count; ++i) quiet += curvature(i) == 0 ? 1 : 0;
+    std::vector<Index> kept, absorbed;
+    Index quiet_leaving = std::min(quiet, leaving), others_leaving = leaving - quiet_leaving;
+    for (Index i = 0; i < count; ++i) {
+      const bool is_quiet = curvature(i) == 0;
+      Index& left = is_quiet ? quiet_leaving : others_leaving;
+      if (left == 0) {
+        kept.push_back(i);
+        continue;
+      }
+      --left;
+      if (is_quiet) curvature(i) = weights(i) * kQuietCurvature;
+      if (curvature(i) > 0 && (!is_quiet || ++quiet_ % kQuiet == 0)) absorbed.push_back(i);
+    }
+    const auto size = static_cast<Index>(absorbed.size());
+    RowMatrix wanted(size, predictions.cols());
+    for (Index k = 0; k < size; ++k) {
+      const Index i = absorbed[static_cast<std::size_t>(k)];
+      for (Index c = 0; c < wanted.cols(); ++c) {
+        wanted(k, c) = curvature(i) * predictions(i, c) - weights(i) * gradient(i, c);
+      }
+    }
+    statistics.absorb(absorbed, at(curvature, absorbed), wanted);
+    statistics.keep_pending(kept);
+    kept_->select(kept);
+    const Index columns = static_cast<Index>(targets_.size()) / count;
+    for (std::size_t k = 0; k < kept.size(); ++k) {
+      const auto i = static_cast<std::size_t>(kept[k]);
+      pending_[k] = pending_[i];
+      for (Index c = 0; c < columns; ++c) {
+        const auto width = static_cast<std::size_t>(columns), column = static_cast<std::size_t>(c);
+        targets_[k * width + column] = targets_[i * width + column];
+      }
+    }
+    pending_.resize(kept.size());
+    targets_.resize(kept.size() * static_cast<std::size_t>(columns));
   }
 
   NewtonSettings settings_;
@@ -241,6 +352,8 @@ class Newton {
   double remembered_ = 0;
   Index quiet_ = 0;
   Index solutions_ = 0;
+  // The samples that the statistics have pending.
+  std::optional<Dictionary> kept_;
   std::vector<Pending> pending_;
   std::vector<double> targets_;
 
@@ -250,6 +363,7 @@ class Newton {
   Vector curvature_;
   std::vector<double> losses_;
   std::vector<Index> chosen_;
+  std::vector<Index> curved_;
 };
 
 }  // namespace parsimon

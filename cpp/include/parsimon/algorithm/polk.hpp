@@ -129,8 +129,8 @@ class Polk : public Online {
   void restore_newton(const Statistics::State& statistics, const Newton::State& state) {
     require(function_.basis_size() == statistics.normal.rows() && function_.has_restored_factor(),
             "The statistics in the model file are not those of its dictionary.");
+    newton_->restore(state, dictionary(), outputs());
     function_.statistics().restore(statistics);
-    newton_->restore(state);
   }
 
   // The orthonormal coordinates of samples in the span of the basis, one row per sample.
@@ -138,9 +138,10 @@ class Polk : public Online {
   RowMatrix coordinates(const Samples& samples) {
     require_features(samples.cols(), "samples");
     if (function_.basis_size() == 0 && model_order() > 0) function_.refactor();
-    RowMatrix result(samples.rows(), function_.basis_size());
     Batch batch;
     std::vector<Index> all;
+    function_.compare(RowMatrix(0, features()), batch);  // if the factor is built anew, then now
+    RowMatrix result(samples.rows(), function_.basis_size());
     for (Index start = 0; start < samples.rows(); start += kEvaluationBlock) {
       const Index count = std::min(kEvaluationBlock, samples.rows() - start);
       all.resize(static_cast<std::size_t>(count));
@@ -194,7 +195,7 @@ class Polk : public Online {
                     "Choose a smaller learning rate, or scale the targets.");
     if (newton_) step.record.loss = newton_->judge(function_, batch_, targets);
     const StepRecord record = finish(step, function_.add(plan(step, samples)));
-    if (newton_) newton_->learn(function_, batch_, targets, sample_weights);
+    if (newton_) newton_->learn(function_, samples, batch_, targets, sample_weights);
     return record;
   }
 
@@ -203,6 +204,8 @@ class Polk : public Online {
              const Eigen::Ref<const Vector>& sample_weights) const {
     check_block(samples, targets, sample_weights);
     loss_->check_targets(targets, outputs());
+    require(!newton_ || sample_weights.size() == 0 || sample_weights.minCoeff() >= 0,
+            "A sample weight is negative: give numbers of at least 0.");
   }
 
   void require_unchanged_since(const Refit& refit) const {

@@ -24,10 +24,12 @@ struct SolvedState {
 };
 
 template <class File>
-void fields(File& file, SolvedState& state, Index size, Index outputs, Index target_columns) {
+void fields(File& file, SolvedState& state, Index size, Index outputs, Index target_columns,
+            Index features) {
   Statistics::State& statistics = state.statistics;
-  file("newton.numbers", state.newton.numbers, 12);
+  file("newton.numbers", state.newton.numbers, Newton::kNumbers);
   file("newton.pending", state.newton.pending, Archive::any_size, 2 + target_columns);
+  file("newton.points", state.newton.points, state.newton.pending.rows(), features);
   lower_triangle(file, "statistics.normal", statistics.normal, size);
   file("statistics.right", statistics.right, size, outputs);
   file("statistics.solution", statistics.solution, size, outputs);
@@ -45,9 +47,11 @@ void fields(File& file, SolvedState& state, Index size, Index outputs, Index tar
 inline Archive to_archive(const Polk& polk) {
   Archive archive = detail::write("polk", detail::OnlineState<PolkSettings>::of(polk));
   if (!polk.is_solved()) return archive;
-  detail::SolvedState state{polk.function().statistics().state(), polk.newton().state()};
+  detail::SolvedState state{polk.function().statistics().state(),
+                            polk.newton().state(polk.target_columns(), polk.features())};
   detail::Writer file{archive};
-  fields(file, state, polk.function().basis_size(), polk.outputs(), polk.target_columns());
+  fields(file, state, polk.function().basis_size(), polk.outputs(), polk.target_columns(),
+         polk.features());
   return archive;
 }
 
@@ -63,7 +67,7 @@ inline Polk polk_from_archive(const Archive& archive, KernelPtr kernel = nullptr
     detail::SolvedState solved;
     detail::Reader file{archive};
     const Index size = archive.get_integer("factor.size");
-    fields(file, solved, size, polk.outputs(), polk.target_columns());
+    fields(file, solved, size, polk.outputs(), polk.target_columns(), polk.features());
     polk.restore_newton(solved.statistics, solved.newton);
   }
   return polk;

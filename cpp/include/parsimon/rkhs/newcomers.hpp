@@ -71,6 +71,22 @@ class Newcomers {
   }
   const GramFactor& factor() const { return factor_; }
 
+  // What the newcomers have in common with the points that have left the basis and with none of the
+  // rest: column s for the s-th of them, coordinates along the direction that only it spanned in
+  // the basis, row i along an orthonormal basis of what the newcomers add.
+  RowMatrix shares_of_lost() const {
+    const Index lost = lost_.rows();
+    RowMatrix shares = RowMatrix::Zero(size(), lost);
+    const auto root = factor_.root();
+    for (Index i = 0; i < size(); ++i) {
+      for (Index k = 0; k <= i; ++k) {
+        const Index newcomer = present_[static_cast<std::size_t>(k)];
+        for (Index s = 0; s < lost; ++s) shares(i, s) += root(i, k) * lost_.row(s)(newcomer);
+      }
+    }
+    return shares;
+  }
+
   // Newcomer k goes. pivot_row: as GramFactor::remove() has it.
   void remove(Index k, Eigen::Ref<Vector> pivot_row) {
     factor_.remove(k, pivot_row);
@@ -99,7 +115,13 @@ class Newcomers {
                         const Eigen::Ref<const Vector>& of_removed) {
     const double root = pivot_row(j);
     ensure_size(costs_, size());
-    for (Index k = 0; k < size(); ++k) costs_(k) = of_removed(k) / root;
+    lost_.resize(lost_.rows() + 1);
+    auto lost = lost_.row(lost_.rows() - 1);
+    std::fill_n(lost.data(), lost.size(), 0.0);
+    for (Index k = 0; k < size(); ++k) {
+      costs_(k) = of_removed(k) / root;
+      lost(present_[static_cast<std::size_t>(k)]) = costs_(k);
+    }
     linalg::subtract_multiples(rows_, costs_.data(), pivot_row.data(), basis_size_);
     linalg::erase_column(rows_, j, basis_size_);
     --basis_size_;
@@ -199,6 +221,7 @@ class Newcomers {
       for (Index k = 0; k < count; ++k) kept(i, k) = schur(order(i), order(k));
     }
     factor_.assign_inverse_of(split_.root_factor());
+    lost_.resize(0, count);
     present_.resize(static_cast<std::size_t>(count));
     std::iota(present_.begin(), present_.end(), Index{0});
     rows_.clear();
@@ -261,6 +284,8 @@ class Newcomers {
   RowBuffer coefficients_;  // one row per independent newcomer, whether it has gone or not
   RowBuffer schur_;         // likewise
   GramFactor factor_;
+  RowBuffer
+      lost_;  // one row per point that has left the basis, one column per independent newcomer
   std::vector<Index> present_;
   std::vector<double*> rows_;  // of coefficients_, those that are present
   std::vector<Index> folded_;

@@ -558,12 +558,12 @@ class SparseFunction {
   }
 
   void join_factor() {
-    for (const Turn& turn : factor_.turns()) statistics_->follow(turn);
+    if (statistics_) statistics_->follow(factor_.turns());
     factor_.forget_turns();
     if (newcomers_.size() == 0) return;
     factor_.append(newcomers_.coefficient_rows(), newcomers_.factor());
     joined_count_ = newcomers_.size();
-    if (statistics_) statistics_->grow(newcomers_.size());
+    if (statistics_) statistics_->grow(newcomers_.shares_of_lost());
   }
 
   // -- without a factor --------------------------------------------------------------------------

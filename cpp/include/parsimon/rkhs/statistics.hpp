@@ -24,7 +24,8 @@ namespace parsimon {
 //
 // They follow the basis. Where a point leaves, the coordinates turn, and the one along what only
 // that point spanned goes: exact for everything ever seen. Where points join, the past is taken to
-// lie in the span that was: their coordinates of it are 0. Turns are orthogonal, and the ridge is
+// lie in the span that was: their coordinates of it are 0, but for what they have in common with
+// points that leave in the same step, whose place they take. Turns are orthogonal, and the ridge is
 // I: H is no worse conditioned than the data, whatever the condition of the Gram matrix.
 //
 // The latest samples are `pending`: in the coordinates, which turn with the rest, but not yet in H
@@ -67,6 +68,38 @@ class Statistics {
     }
   }
 
+  // Points have joined the basis, in the step in which others have left: follow() has been called
+  // for these. shares: one row for each new coordinate, one column for each of those that went, the
+  // inner products of their directions.
+  void grow(const ConstRows& shares) {
+    const Index before = size_, added = shares.rows(), gone = lost_normal_.rows();
+    grow(added);
+    const auto combine = [&](const RowBuffer& lost, RowBuffer& rows) {
+      for (Index i = 0; i < added; ++i) {
+        for (Index s = 0; s < gone; ++s) {
+          for (Index c = 0; c < lost.columns(); ++c) {
+            rows.row(before + i)(c) += shares(i, s) * lost.row(s)(c);
+          }
+        }
+      }
+    };
+    combine(lost_right_, right_);
+    combine(lost_solution_, solution_);
+    combine(lost_pending_, pending_);
+    for (Index i = 0; i < added; ++i) {
+      double* row = normal_.row(before + i);
+      for (Index s = 0; s < gone; ++s) {
+        const double* lost = lost_normal_.row(s).data();
+        for (Index k = 0; k < before; ++k) row[k] += shares(i, s) * lost[k];
+        for (Index j = 0; j <= i; ++j) {
+          for (Index t = 0; t < gone; ++t) {
+            row[before + j] += shares(i, s) * lost_corner_.row(s)(t) * shares(j, t);
+          }
+        }
+      }
+    }
+  }
+
   // So many points have joined the basis.
   void grow(Index added) {
     reserve(size_ + added, 0);
@@ -78,34 +111,16 @@ class Statistics {
     size_ += added;
   }
 
-  // A point has left it.
-  void follow(const Turn& turn) {
-    const Index first = turn.point, count = size_ - first, width = linalg::padded(size_);
-    // H = [A B'; B C], of which only B and C turn: B <- Q B, C <- Q C Q', which are turned as rows
-    // twice.
-    auto corner = corner_.resize(count, linalg::padded(count));
-    for (Index i = 0; i < count; ++i) {
-      const double* row = normal_.row(first + i) + first;
-      for (Index k = 0; k <= i; ++k) corner(i, k) = corner(k, i) = row[k];
-    }
-    auto turned = turned_.resize(count, linalg::padded(count));
-    turn_rows(turn, corner, corner.cols());
-    linalg::transpose(corner.leftCols(count), turned.data(), turned.cols());
-    turn_rows(turn, turned, turned.cols());
-    linalg::loops().rotate_rows(normal_.row(first), normal_.size(), count, 0,
-                                std::min(linalg::padded(first), width), turn.cosines.data(),
-                                turn.sines.data());
-    --size_;
-    for (Index i = 0; i + 1 < count; ++i) {
-      double* row = normal_.row(first + i);
-      std::copy_n(turned.data() + i * turned.cols(), i + 1, row + first);
-      std::fill(row + first + i + 1, row + std::min(linalg::padded(first + i + 1), width), 0.0);
-    }
-    std::fill_n(normal_.row(size_), size_ + 1, 0.0);
-    for (RowBuffer* rows : {&right_, &solution_, &pending_}) {
-      if (rows->columns() > 0) turn_any(turn, *rows, first);
-      rows->resize(size_);
-    }
+  // Points have left it, one after the other. What was said along the directions that went is known
+  // until the next time.
+  void follow(const std::vector<Turn>& turns) {
+    const auto gone = static_cast<Index>(turns.size());
+    lost_normal_.resize(gone, size_);
+    lost_corner_.resize(gone, gone);
+    lost_right_.resize(gone, right_.columns());
+    lost_solution_.resize(gone, solution_.columns());
+    lost_pending_.resize(gone, pending_.columns());
+    for (Index t = 0; t < gone; ++t) lose(turns[static_cast<std::size_t>(t)], t);
   }
 
   // The basis is another one now, whose coordinates are U times the old ones.
@@ -271,6 +286,61 @@ class Statistics {
   // Relative to the sum of the squared coordinates.
   static constexpr double kSmallestRidge = 1e-13;
 
+  // The t-th of some points leaves.
+  void lose(const Turn& turn, Index t) {
+    const Index first = turn.point, count = size_ - first, width = linalg::padded(size_);
+    for (Index s = 0; s < t; ++s) {
+      lost_corner_.row(s)(t) = lost_corner_.row(t)(s) =
+          turn_numbers(turn, lost_normal_.row(s).data() + first, count);
+    }
+    // H = [A B'; B C], of which only B and C turn: B <- Q B, C <- Q C Q', which are turned as rows
+    // twice.
+    auto corner = corner_.resize(count, linalg::padded(count));
+    for (Index i = 0; i < count; ++i) {
+      const double* row = normal_.row(first + i) + first;
+      for (Index k = 0; k <= i; ++k) corner(i, k) = corner(k, i) = row[k];
+    }
+    auto turned = turned_.resize(count, linalg::padded(count));
+    turn_rows(turn, corner, corner.cols());
+    linalg::transpose(corner.leftCols(count), turned.data(), turned.cols());
+    turn_rows(turn, turned, turned.cols());
+    linalg::loops().rotate_rows(normal_.row(first), normal_.size(), count, 0,
+                                std::min(linalg::padded(first), width), turn.cosines.data(),
+                                turn.sines.data());
+    --size_;
+    const double* last = turned.data() + (count - 1) * turned.cols();
+    std::copy_n(normal_.row(size_), first, lost_normal_.row(t).data());
+    std::copy_n(last, count - 1, lost_normal_.row(t).data() + first);
+    lost_corner_.row(t)(t) = last[count - 1];
+    for (Index i = 0; i + 1 < count; ++i) {
+      double* row = normal_.row(first + i);
+      std::copy_n(turned.data() + i * turned.cols(), i + 1, row + first);
+      std::fill(row + first + i + 1, row + std::min(linalg::padded(first + i + 1), width), 0.0);
+    }
+    std::fill_n(normal_.row(size_), size_ + 1, 0.0);
+    const auto lose_last = [&](RowBuffer& rows, RowBuffer& lost) {
+      if (rows.columns() > 0) turn_any(turn, rows, first);
+      std::copy_n(rows.row(size_).data(), rows.columns(), lost.row(t).data());
+      rows.resize(size_);
+    };
+    lose_last(right_, lost_right_);
+    lose_last(solution_, lost_solution_);
+    lose_last(pending_, lost_pending_);
+  }
+
+  // A column of as many numbers as rows are turned; what becomes of the last is handed out.
+  static double turn_numbers(const Turn& turn, double* numbers, Index count) {
+    double carried = numbers[0];
+    for (Index i = 0; i + 1 < count; ++i) {
+      const double sine = turn.sines[static_cast<std::size_t>(i)];
+      const double cosine = turn.cosines[static_cast<std::size_t>(i)];
+      const double next = numbers[i + 1];
+      numbers[i] = sine * next - cosine * carried;
+      carried = sine * carried + cosine * next;
+    }
+    return carried;
+  }
+
   static void turn_rows(const Turn& turn, Rows rows, Index end) {
     linalg::loops().rotate_rows(rows.data(), rows.outerStride(), rows.rows(), 0, end,
                                 turn.cosines.data(), turn.sines.data());
@@ -297,6 +367,14 @@ class Statistics {
   RowBuffer solution_;
   RowBuffer pending_;
   Index pending_count_ = 0;
+
+  // Of the directions that have gone: rows of H and their inner products with each other, and rows
+  // of the rest.
+  RowBuffer lost_normal_;
+  RowBuffer lost_corner_;
+  RowBuffer lost_right_;
+  RowBuffer lost_solution_;
+  RowBuffer lost_pending_;
 
   RowBuffer corner_;
   RowBuffer turned_;

@@ -1,0 +1,593 @@
+#include <algorithm>
+#include <numeric>
+#include <parsimon/rkhs/sparse_function.hpp>
+#include <string>
+
+#include "check.hpp"
+#include "reference.hpp"
+
+using namespace parsimon;
+using reference::kEps;
+using reference::KernelPair;
+using reference::Random;
+using reference::Real;
+using reference::Table;
+
+namespace {
+
+std::vector<Index> first(Index count) {
+  std::vector<Index> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), Index{0});
+  return all;
+}
+
+RowMatrix basis_points(const SparseFunction& function) {
+  return function.dictionary().points().topRows(function.basis_size());
+}
+
+std::vector<Index> basis_ids(const SparseFunction& function) {
+  const std::vector<Index>& ids = function.dictionary().ids();
+  return {ids.begin(), ids.begin() + function.basis_size()};
+}
+
+// Every sample that was ever counted, as a function: its projection, by coefficients on the basis.
+class BruteForce {
+ public:
+  explicit BruteForce(KernelPair kernel) : kernel_(std::move(kernel)) {}
+
+  // The basis is another one: what was seen is projected onto it. A point that joins sees of the
+  // past only what others that have just left had.
+  void follow(const SparseFunction& function) {
+    const RowMatrix points = basis_points(function);
+    if (ids_ != basis_ids(function) && !samples_.empty()) {
+      const Table inverse = reference::inverse(reference::gram(kernel_.exact, points, points));
+      const Table cross = reference::gram(kernel_.exact, points, points_);
+      const std::vector<Index> ids = basis_ids(function);
+      for (Sample& sample : samples_) project(inverse, cross, ids, sample);
+    }
+    ids_ = basis_ids(function);
+    points_ = points;
+  }
+
+  // Samples that are counted from now on, with the whole basis as it is.
+  void count(const RowMatrix& samples) {
+    const Table gram = this->gram(), inverse = reference::inverse(gram);
+    const Table cross = reference::gram(kernel_.exact, samples, points_);
+    for (Index s = 0; s < samples.rows(); ++s) {
+      Sample sample;
+      for (Index i = 0; i < gram.rows(); ++i) {
+        sample.coefficients.push_back(reference::dot(inverse.row(i), cross.row(s), gram.rows()));
+      }
+      samples_.push_back(std::move(sample));
+    }
+  }
+
+  void absorb(double decay, const Vector& curvature, const RowMatrix& wanted) {
+    const Index known = static_cast<Index>(samples_.size()) - curvature.size();
+    for (Index s = 0; s < static_cast<Index>(samples_.size()); ++s) {
+      Sample& sample = samples_[static_cast<std::size_t>(s)];
+      if (s < known) {
+        sample.curvature *= decay;
+        for (Real& z : sample.wanted) z *= decay;
+      } else {
+        sample.curvature = curvature(s - known);
+        for (Index c = 0; c < wanted.cols(); ++c) sample.wanted.push_back(wanted(s - known, c));
+      }
+    }
+  }
+
+  struct Sums {
+    Table normal, right;
+    Real trace, pull;  // what rounding is judged by: sums of sizes
+  };
+
+  Sums sums(Index outputs) const {
+    const Index size = points_.rows();
+    Sums sums{Table(size, size), Table(size, outputs), 0, 0};
+    const Table lower = reference::cholesky(gram());
+    for (const Sample& sample : samples_) {
+      const std::vector<Real> phi = coordinates(lower, sample);
+      for (Index i = 0; i < size; ++i) {
+        const Real of_i = phi[static_cast<std::size_t>(i)];
+        for (Index k = 0; k < size; ++k) {
+          sums.normal(i, k) += sample.curvature * of_i * phi[static_cast<std::size_t>(k)];
+        }
+        for (Index c = 0; c < outputs; ++c) {
+          sums.right(i, c) += of_i * sample.wanted[static_cast<std::size_t>(c)];
+          sums.pull += std::abs(of_i * sample.wanted[static_cast<std::size_t>(c)]);
+        }
+        sums.trace += sample.curvature * of_i * of_i;
+      }
+    }
+    return sums;
+  }
+
+  // The coordinates of the latest samples, one column each.
+  Table latest(Index count) const {
+    const Table lower = reference::cholesky(gram());
+    Table result(points_.rows(), count);
+    for (Index s = 0; s < count; ++s) {
+      const auto at = samples_.size() - static_cast<std::size_t>(count - s);
+      const std::vector<Real> phi = coordinates(lower, samples_[at]);
+      for (Index i = 0; i < points_.rows(); ++i) result(i, s) = phi[static_cast<std::size_t>(i)];
+    }
+    return result;
+  }
+
+  Table gram() const { return reference::gram(kernel_.exact, points_, points_); }
+  double condition() const {
+    return reference::condition_number(reference::core_gram(*kernel_.core, points_));
+  }
+
+ private:
+  struct Sample {
+    std::vector<Real> coefficients;
+    Real curvature = 0;
+    std::vector<Real> wanted;
+  };
+
+  // T K a = L' a with K = L L'.
+  std::vector<Real> coordinates(const Table& lower, const Sample& sample) const {
+    const Index size = lower.rows();
+    std::vector<Real> phi(static_cast<std::size_t>(size));
+    for (Index i = 0; i < size; ++i) {
+      for (Index k = i; k < size; ++k) {
+        phi[static_cast<std::size_t>(i)] +=
+            lower(k, i) * sample.coefficients[static_cast<std::size_t>(k)];
+      }
+    }
+    return phi;
+  }
+
+  // a <- a_stays + K(new, new)^-1 K(new, old) a_leaves
+  void project(const Table& inverse, const Table& cross, const std::vector<Index>& ids,
+               Sample& sample) const {
+    std::vector<Real> moved(ids.size()), seen(ids.size());
+    for (std::size_t k = 0; k < ids_.size(); ++k) {
+      const auto twin = std::find(ids.begin(), ids.end(), ids_[k]);
+      if (twin != ids.end()) {
+        moved[static_cast<std::size_t>(twin - ids.begin())] = sample.coefficients[k];
+        continue;
+      }
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        seen[i] += cross(static_cast<Index>(i), static_cast<Index>(k)) * sample.coefficients[k];
+      }
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      moved[i] += reference::dot(inverse.row(static_cast<Index>(i)), seen.data(), inverse.rows());
+    }
+    sample.coefficients = std::move(moved);
+  }
+
+  KernelPair kernel_;
+  std::vector<Index> ids_;
+  RowMatrix points_;
+  std::vector<Sample> samples_;
+};
+
+// A function with statistics, and the brute force that is to agree with it.
+struct Pair {
+  KernelPair kernel;
+  SparseFunction function;
+  BruteForce brute;
+  Random& random;
+  Index outputs;
+  double worst_condition = 1;
+  double worst_error = 0;  // in units of eps cond(K)
+
+  Pair(const KernelPair& with, Index features, Index columns, Random& numbers)
+      : kernel(with),
+        function(with.core, features, 2 * columns, columns),
+        brute(with),
+        random(numbers),
+        outputs(columns) {
+    function.keep_statistics();
+  }
+
+  Statistics& statistics() { return function.statistics(); }
+
+  // Adds the samples to the function and counts some of them.
+  void step(const RowMatrix& samples, const RowMatrix& weights, const Limit& limit,
+            double counted = 1) {
+    Batch batch;
+    function.compare(samples, batch);
+    brute.follow(function);  // of a factor that was built anew
+    function.add({samples, batch, first(samples.rows()), weights, 1.0, limit});
+    brute.follow(function);
+    CHECK(statistics().size() == function.basis_size());
+    std::vector<Index> chosen;
+    for (Index i = 0; i < samples.rows(); ++i) {
+      if (random.uniform() < counted) chosen.push_back(i);
+    }
+    if (chosen.empty() || function.basis_size() == 0) return;
+    statistics().add_pending(function.coordinates(batch, chosen));
+    RowMatrix taken(static_cast<Index>(chosen.size()), samples.cols());
+    for (Index i = 0; i < taken.rows(); ++i) {
+      taken.row(i) = samples.row(chosen[static_cast<std::size_t>(i)]);
+    }
+    brute.count(taken);
+  }
+
+  void absorb(double decay = 1) {
+    const Index count = statistics().pending();
+    Vector curvature(count);
+    for (Index i = 0; i < count; ++i) curvature(i) = random.uniform();
+    const RowMatrix wanted = random.normal_points(count, outputs);
+    statistics().absorb_curvature(decay, curvature);
+    statistics().settle(statistics().right_with(wanted));
+    brute.absorb(decay, curvature, wanted);
+  }
+
+  // H and r, and the pending samples, to `allowed` times eps cond(K) of what was added up.
+  void compare(double allowed, Index pending = 0) {
+    const Index size = function.basis_size();
+    if (size == 0) return;
+    const double condition = brute.condition();
+    worst_condition = std::max(worst_condition, condition);
+    const Table latest = brute.latest(pending);
+    CHECK(statistics().pending() == pending);
+    double error = 0;
+    for (Index i = 0; i < size; ++i) {
+      for (Index k = 0; k < pending; ++k) {
+        const Real difference = statistics().pending_features()(i, k) - latest(i, k);
+        error = std::max(error, static_cast<double>(std::abs(difference)));
+      }
+    }
+    if (pending == 0) {
+      const BruteForce::Sums sums = brute.sums(outputs);
+      for (Index i = 0; i < size; ++i) {
+        for (Index k = 0; k <= i; ++k) {
+          const Real difference = statistics().normal()(i, k) - sums.normal(i, k);
+          error = std::max(error, static_cast<double>(std::abs(difference) / sums.trace));
+        }
+        for (Index c = 0; c < outputs; ++c) {
+          const Real difference = statistics().right()(i, c) - sums.right(i, c);
+          error = std::max(error, static_cast<double>(std::abs(difference) / sums.pull));
+        }
+      }
+    }
+    const double units = error / (kEps * condition);
+    worst_error = std::max(worst_error, units);
+    CHECK(units < allowed);
+  }
+
+  void say(const char* what) const {
+    std::printf("       %s: cond(K) up to %.0e, error %.2g eps cond(K)\n", what, worst_condition,
+                worst_error);
+  }
+};
+
+// Near the dictionary now and then: a copy of one of its points, or of another sample.
+void make_copies(RowMatrix& samples, const SparseFunction& function, Random& random) {
+  for (Index i = 0; i < samples.rows(); ++i) {
+    if (function.model_order() > 0 && random.uniform() < 0.1) {
+      const Index twin = random.integer(0, function.model_order() - 1);
+      samples.row(i) = function.dictionary().points().row(twin);
+    }
+    if (random.uniform() < 0.1) samples.row(i) = samples.row(random.integer(0, i));
+  }
+}
+
+double trace(const Statistics& statistics) {
+  double sum = 0;
+  for (Index i = 0; i < statistics.size(); ++i) sum += statistics.normal()(i, i);
+  return sum;
+}
+
+}  // namespace
+
+// Points come, go and are copied; the budget swings so that many go at once. The coordinates are
+// those of a triangular factor of K, which moves by eps cond(K) if K does by eps: this is what a
+// number may be wrong by, and nothing that grows with the stream.
+TEST(long_random_streams_agree_with_all_samples_ever_counted) {
+  Random random(1);
+  for (const KernelPair& kernel : {reference::laplacian(0.5), reference::matern(0.5, 1.5),
+                                   reference::gaussian(0.3), reference::gaussian(1)}) {
+    Pair pair(kernel, 2, 3, random);
+    Index removed = 0;
+    for (int step = 0; step < 150; ++step) {
+      RowMatrix samples = random.uniform_points(random.integer(1, 9), 2);
+      make_copies(samples, pair.function, random);
+      const RowMatrix weights = random.normal_points(samples.rows(), 3);
+      const std::vector<Index> before = basis_ids(pair.function);
+      const Limit limit(random.magnitude(-2, 0.4), random.integer(12, 25));
+      pair.step(samples, weights, limit, 0.7);
+      const std::vector<Index> after = basis_ids(pair.function);
+      for (const Index id : before) {
+        removed += std::find(after.begin(), after.end(), id) == after.end() ? 1 : 0;
+      }
+      if (random.uniform() < 0.5) pair.absorb(random.uniform() < 0.3 ? random.uniform() : 1);
+      if (random.uniform() < 0.05) {
+        pair.function.refactor();
+        pair.brute.follow(pair.function);
+      }
+      if (step % 10 == 9) {
+        pair.absorb();
+        pair.compare(20);
+      }
+    }
+    CHECK(removed > 100);
+    pair.say(kernel.name.c_str());
+  }
+}
+
+TEST(nothing_adds_up_over_many_removals) {
+  Random random(2);
+  const KernelPair kernel = reference::gaussian(0.5);
+  Pair pair(kernel, 1, 1, random);
+  for (int round = 0; round < 12; ++round) {
+    for (int step = 0; step < 60; ++step) {
+      const RowMatrix samples = random.uniform_points(3, 1);
+      pair.step(samples, random.normal_points(3, 1), Limit(1e-6, 10), 0.1);
+    }
+    pair.absorb(0.5);
+    pair.compare(20);
+  }
+  CHECK(pair.worst_condition > 1e5);
+  pair.say("wide Gaussian");
+}
+
+TEST(pending_samples_turn_along) {
+  Random random(3);
+  for (const KernelPair& kernel : {reference::matern(0.5, 1.5), reference::gaussian(0.7)}) {
+    Pair pair(kernel, 2, 1, random);
+    Index counted = 0;
+    for (int step = 0; step < 60; ++step) {
+      const RowMatrix samples = random.uniform_points(random.integer(1, 5), 2);
+      const Index before = pair.function.basis_size() == 0 ? 0 : pair.statistics().pending();
+      pair.step(samples, random.normal_points(samples.rows(), 1), Limit(0.3, 15), 0.4);
+      counted += pair.statistics().pending() - before;
+      if (step == 30) {
+        pair.function.refactor();
+        pair.brute.follow(pair.function);
+      }
+      pair.compare(20, counted);
+    }
+    CHECK(counted > 40);
+    pair.absorb();
+    pair.compare(20);
+    pair.say(kernel.name.c_str());
+  }
+}
+
+TEST(a_fresh_factor_turns_what_was_said_and_changes_nothing) {
+  Random random(4);
+  Pair pair(reference::gaussian(0.4), 2, 2, random);
+  for (int step = 0; step < 20; ++step) {
+    pair.step(random.uniform_points(4, 2), random.normal_points(4, 2), Limit(0.1, 20));
+    pair.absorb();
+  }
+  for (int i = 0; i < 50; ++i) {
+    const double before = trace(pair.statistics());
+    pair.function.refactor();
+    CHECK_NEAR(trace(pair.statistics()), before, 1e-9 * before);
+    pair.brute.follow(pair.function);
+    pair.compare(20);
+  }
+}
+
+TEST(compression_is_followed) {
+  Random random(5);
+  for (const KernelPair& kernel : {reference::laplacian(0.5), reference::gaussian(0.5)}) {
+    Pair pair(kernel, 2, 2, random);
+    for (int round = 0; round < 10; ++round) {
+      for (int step = 0; step < 8; ++step) {
+        pair.step(random.uniform_points(4, 2), random.normal_points(4, 2), Limit(0.05, 24));
+      }
+      const Index before = pair.function.basis_size();
+      CHECK(pair.function.model_order() == before);  // or compress() may take others in
+      pair.function.compress(Limit(0.2, 10));
+      pair.brute.follow(pair.function);
+      CHECK(pair.function.basis_size() < before);
+      CHECK(pair.statistics().size() == pair.function.basis_size());
+      pair.compare(20, pair.statistics().pending());
+      pair.absorb();
+      pair.compare(20);
+    }
+    pair.say(kernel.name.c_str());
+  }
+}
+
+// Protected points, of which some are so near each other that they stay outside of the basis.
+TEST(protected_points_outside_of_the_basis_say_nothing) {
+  Random random(6);
+  Pair pair(reference::gaussian(0.3), 1, 1, random);
+  RowMatrix grid(30, 1);
+  for (Index i = 0; i < 30; ++i) grid(i, 0) = static_cast<double>(i) / 29;
+  pair.function.insert(grid, RowMatrix::Zero(30, 2), std::vector<bool>(30, true));
+  CHECK(pair.function.basis_size() < 20 && pair.function.model_order() == 30);
+  CHECK(pair.statistics().size() == pair.function.basis_size());
+  pair.brute.follow(pair.function);
+  for (int step = 0; step < 40; ++step) {
+    RowMatrix samples = random.uniform_points(4, 1);
+    samples.row(0).array() += 1.5;  // some far enough away to join, and to go again
+    pair.step(samples, random.normal_points(4, 1), Limit(0.3, 34));
+    if (step % 4 == 3) {
+      pair.absorb();
+      pair.compare(20);
+    }
+  }
+  CHECK(pair.function.model_order() > 30);
+  pair.say("grid");
+}
+
+// On a dictionary that does not change there is nothing to lose: sums of products, to rounding.
+TEST(a_fixed_dictionary_has_exactly_the_fresh_sums) {
+  Random random(7);
+  SparseFunction function(std::make_shared<Gaussian>(0.4), 2, 2, 1);
+  function.keep_statistics();
+  const RowMatrix points = random.uniform_points(20, 2);
+  function.insert(points, RowMatrix::Zero(20, 2), std::vector<bool>(20));
+  const Index size = function.basis_size();
+  CHECK(size > 10 && function.statistics().size() == size);
+
+  RowMatrix normal = RowMatrix::Zero(size, size), sizes = normal;
+  RowMatrix right = RowMatrix::Zero(size, 1), pulls = right;
+  for (int block = 0; block < 30; ++block) {
+    const Index count = random.integer(1, 70);
+    const RowMatrix samples = random.uniform_points(count, 2);
+    Batch batch;
+    function.compare(samples, batch);
+    const RowMatrix features = function.coordinates(batch, first(count));
+    function.statistics().add_pending(features);
+    const double decay = block % 3 == 0 ? random.uniform() : 1;
+    const Vector curvature = random.uniform_points(count, 1).col(0);
+    const RowMatrix wanted = random.normal_points(count, 1);
+    function.statistics().absorb_curvature(decay, curvature);
+    function.statistics().settle(function.statistics().right_with(wanted));
+    normal = decay * normal + features * curvature.asDiagonal() * features.transpose();
+    sizes = decay * sizes +
+            features.cwiseAbs() * curvature.asDiagonal() * features.cwiseAbs().transpose();
+    right = decay * right + features * wanted;
+    pulls = decay * pulls + features.cwiseAbs() * wanted.cwiseAbs();
+  }
+  const RowMatrix kept = function.statistics().normal(), seen = function.statistics().right();
+  for (Index i = 0; i < size; ++i) {
+    for (Index k = 0; k <= i; ++k) CHECK_NEAR(kept(i, k), normal(i, k), 200 * kEps * sizes(i, k));
+    CHECK_NEAR(seen(i, 0), right(i, 0), 200 * kEps * pulls(i, 0));
+  }
+}
+
+// The coordinates have the inner products of the samples' projections, whatever the basis is.
+TEST(coordinates_of_points_of_the_basis_have_the_inner_products_of_the_kernel) {
+  Random random(8);
+  SparseFunction function(std::make_shared<Matern>(0.5, 1.5), 2, 2, 1);
+  function.keep_statistics();
+  for (int step = 0; step < 30; ++step) {
+    const RowMatrix samples = random.uniform_points(6, 2);
+    Batch batch;
+    function.compare(samples, batch);
+    function.add({samples, batch, first(6), random.normal_points(6, 1), 1.0, Limit(0.3, 20)});
+  }
+  const RowMatrix points = basis_points(function);
+  Batch batch;
+  function.compare(points, batch);
+  const RowMatrix phi = function.coordinates(batch, first(points.rows()));
+  const RowMatrix gram = reference::core_gram(function.dictionary().kernel(), points);
+  CHECK((phi.transpose() * phi - gram).cwiseAbs().maxCoeff() < 1e-12);
+}
+
+TEST(solutions_become_the_weights_that_predict) {
+  Random random(9);
+  Pair pair(reference::matern(0.5, 1.5), 2, 2, random);
+  for (int step = 0; step < 20; ++step) {
+    pair.step(random.uniform_points(6, 2), random.normal_points(6, 2), Limit(0.3, 20));
+  }
+  const Index size = pair.function.basis_size();
+  const RowMatrix solution = random.normal_points(size, 2);
+  pair.statistics().solution() = solution;
+  pair.function.set_predictor(solution);
+  const auto predictions_agree = [&] {
+    const RowMatrix samples = random.uniform_points(30, 2);
+    Batch batch;
+    pair.function.compare(samples, batch);
+    RowMatrix values(30, 2);
+    pair.function.evaluate_predictor(batch, values);
+    const RowMatrix phi = pair.function.coordinates(batch, first(30));
+    const RowMatrix expected = phi.transpose() * pair.statistics().solution();
+    CHECK((values - expected).cwiseAbs().maxCoeff() < 1e-11);
+  };
+  predictions_agree();
+  // Points come and go: the weights are projected, the coordinates turned. Both are one function.
+  for (int step = 0; step < 40; ++step) {
+    pair.step(random.uniform_points(6, 2), random.normal_points(6, 2), Limit(0.3, 20));
+    predictions_agree();
+  }
+  pair.function.compress(Limit(0.5, 8));
+  predictions_agree();
+}
+
+TEST(a_removal_only_ever_loses) {
+  Random random(10);
+  Pair pair(reference::gaussian(0.5), 2, 1, random);
+  for (int step = 0; step < 20; ++step) {
+    pair.step(random.uniform_points(4, 2), random.normal_points(4, 1), Limit(0.01, 25));
+  }
+  pair.absorb();
+  double before = trace(pair.statistics());
+  for (Index most = pair.function.basis_size() - 1; most > 0; --most) {
+    pair.function.compress(Limit(0, most));
+    CHECK(pair.function.basis_size() == most);
+    const double after = trace(pair.statistics());
+    CHECK(after <= before * (1 + 1e-9));
+    RowMatrix lower;
+    CHECK(pair.statistics().factorise(1e-9, lower));
+    before = after;
+  }
+}
+
+TEST(what_two_have_seen_is_the_sum) {
+  Random random(11);
+  const RowMatrix points = random.uniform_points(15, 2);
+  const auto make = [&] {
+    SparseFunction function(std::make_shared<Matern>(0.5, 1.5), 2, 2, 1);
+    function.keep_statistics();
+    function.insert(points, RowMatrix::Zero(15, 2), std::vector<bool>(15));
+    return function;
+  };
+  const auto learn = [](SparseFunction& function, const RowMatrix& samples) {
+    Batch batch;
+    function.compare(samples, batch);
+    function.statistics().add_pending(function.coordinates(batch, first(samples.rows())));
+    function.statistics().absorb_curvature(1, Vector::Ones(samples.rows()));
+    function.statistics().settle(function.statistics().right_with(samples.leftCols(1)));
+  };
+  SparseFunction one = make(), other = make(), both = make();
+  const RowMatrix a = random.uniform_points(40, 2), b = random.uniform_points(60, 2);
+  learn(one, a);
+  learn(other, b);
+  learn(both, a);
+  learn(both, b);
+  one.statistics() += other.statistics();
+  const RowMatrix difference = one.statistics().normal() - both.statistics().normal();
+  CHECK(difference.cwiseAbs().maxCoeff() < 1e-12);
+  CHECK((one.statistics().right() - both.statistics().right()).cwiseAbs().maxCoeff() < 1e-12);
+}
+
+TEST(statistics_of_other_sizes_and_unsettled_ones_are_not_added) {
+  Statistics one(1), larger(1), wider(2), unsettled(1);
+  one.grow(3);
+  larger.grow(4);
+  wider.grow(3);
+  unsettled.grow(3);
+  unsettled.add_pending(RowMatrix::Ones(3, 2));
+  for (const Statistics& other : {larger, wider, unsettled}) CHECK_THROWS(one += other, Error);
+  CHECK_THROWS(unsettled += one, Error);
+  one += one;
+  CHECK(one.size() == 3);
+}
+
+TEST(statistics_are_restored_bit_for_bit) {
+  Random random(12);
+  Pair pair(reference::gaussian(0.5), 2, 3, random);
+  for (int step = 0; step < 20; ++step) {
+    pair.step(random.uniform_points(4, 2), random.normal_points(4, 3), Limit(0.1, 20));
+    if (step < 15) pair.absorb();
+  }
+  const Statistics& kept = pair.statistics();
+  Statistics again(3);
+  again.grow(2);  // whatever was there goes
+  again.add_pending(RowMatrix::Ones(2, 5));
+  again.restore(kept.state());
+  CHECK(again.size() == kept.size() && again.pending() == kept.pending() && kept.pending() > 0);
+  for (Index i = 0; i < kept.size(); ++i) {
+    CHECK(again.normal().row(i).head(i + 1) == kept.normal().row(i).head(i + 1));
+  }
+  CHECK(again.right() == kept.right() && again.solution() == kept.solution());
+  CHECK(again.pending_features() == kept.pending_features());
+}
+
+TEST(without_any_curvature_a_ridge_is_found_and_with_too_much_none) {
+  Statistics statistics(1);
+  statistics.grow(5);
+  RowMatrix lower;
+  CHECK(statistics.factorise(0, lower));
+  statistics.add_pending(RowMatrix::Ones(5, 3));  // of rank one
+  statistics.absorb_curvature(1, Vector::Ones(3));
+  statistics.settle(RowMatrix::Zero(5, 1));
+  CHECK(statistics.factorise(0, lower));
+  CHECK(lower.allFinite());
+  statistics.add_pending(RowMatrix::Constant(5, 1, 1e200));
+  statistics.absorb_curvature(1, Vector::Ones(1));
+  CHECK(!statistics.factorise(1, lower));
+}
