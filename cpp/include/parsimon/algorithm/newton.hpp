@@ -242,8 +242,13 @@ class Newton {
   static constexpr int kRounds = 3;
   // The share by which their curvature may be too small in all.
   static constexpr double kRevise = 1;
-  // Samples that are worth a solution of any size; in the beginning, a quarter more samples are.
+  // A solution costs as much as learning from a few samples per point: there is one for every
+  // kPerPoint samples per point, fewer where there are few points, but never for less than kEnough.
+  // In the beginning there is one whenever the samples have grown by an eighth.
   static constexpr double kEnough = 64;
+  static constexpr double kPerPoint = 2;
+  static constexpr double kSmall = 150;
+  static constexpr double kGrowth = 8;
 
   struct Pending {
     double time;
@@ -256,8 +261,10 @@ class Newton {
   }
 
   bool is_due(Index size) const {
-    const double enough = std::max(kEnough, static_cast<double>(size) / 2);
-    return unsolved_ >= std::min(enough, std::max(1.0, seen_ / 4));
+    const auto points = static_cast<double>(size);
+    double enough = std::max(kEnough, std::min(kPerPoint * points, points * points / kSmall));
+    if (drift_.is_drifting()) enough = std::max(kEnough, points / 4);
+    return unsolved_ >= std::min(enough, std::max(1.0, seen_ / kGrowth));
   }
 
   // The past fades: by its half-life, and faster while the stream is changing.

@@ -168,13 +168,13 @@ class SparseFunction {
   void complete_pending(const Dictionary& pending) {
     const Index count = joined_count_, known = basis_size() - count;
     if (count == 0 || pending.size() == 0) return;
-    std::vector<Index> basis(static_cast<std::size_t>(basis_size()));
-    std::iota(basis.begin(), basis.end(), Index{0});
-    const std::vector<View> joined = dictionary_.views_of({basis.begin() + known, basis.end()});
-    const std::vector<View> all = dictionary_.views_of(basis);
-    RowMatrix gram(basis_size(), count), psi(basis_size(), count), explained(count, pending.size());
-    dictionary_.kernel().block(all.data(), joined.data(), gram);
-    factor_.whiten(gram, psi);
+    std::vector<Index> latest(static_cast<std::size_t>(count));
+    std::iota(latest.begin(), latest.end(), known);
+    const std::vector<View> joined = dictionary_.views_of(latest);
+    RowMatrix gram(model_order(), count), psi(basis_size(), count),
+        explained(count, pending.size());
+    dictionary_.kernel().block(dictionary_.views(), joined.data(), gram);
+    factor_.whiten(gram.topRows(basis_size()), psi);
     RowMatrix values(count, pending.size());
     dictionary_.kernel().block(joined.data(), pending.views(), values);
     if (known > 0) {
