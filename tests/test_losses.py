@@ -10,9 +10,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from parsimon import _core
 
 REGRESSION = ["squared", "huber(0.7)", "epsilon_insensitive(0.3)", "pinball(0.2)"]
-BINARY = ["binary_logistic", "binary_hinge"]
-MULTICLASS = ["multiclass_logistic", "multiclass_hinge"]
+BINARY = ["binary_logistic", "binary_hinge", "binary_squared_hinge"]
+MULTICLASS = ["multiclass_logistic", "multiclass_hinge", "multiclass_squared_hinge"]
 EVERY = REGRESSION + BINARY + MULTICLASS
+HINGES = ["multiclass_hinge", "multiclass_squared_hinge"]
 
 
 def draw(text, n=50):
@@ -58,7 +59,7 @@ def test_text_pickle_and_copy_give_the_same_loss(text):
     assert copy.deepcopy(loss).describe() == text
     assert loss.is_classification == (text not in REGRESSION)
     assert loss.gives_probabilities == text.endswith("logistic")
-    assert loss.regularizer_scale == (2.0 if text == "multiclass_hinge" else 1.0)
+    assert loss.regularizer_scale == (2.0 if text in HINGES else 1.0)
 
 
 def test_probabilities():
@@ -108,3 +109,119 @@ def test_bad_expressions(text, message):
 def test_bad_targets(text, outputs, targets, message):
     with pytest.raises(ValueError, match=message):
         _core.parse_loss(text).evaluate(np.zeros((3, outputs)), np.asarray(targets, dtype=float))
+
+
+# -- the smooth losses of second-order solvers ----------------------------------------------------
+
+
+def smooth_absolute(r, width=0.05):
+    return np.where(np.abs(r) < width, r**2 / (2 * width), np.abs(r) - width / 2)
+
+
+def violations(text, predictions, targets):
+    """How far each prediction is from where it should be."""
+    if text in BINARY:
+        return 1 - np.where(targets > 0.5, 1, -1) * predictions[:, 0]
+    rows = np.arange(len(targets))
+    own = predictions[rows, targets]
+    others = predictions.copy()
+    others[rows, targets] = -np.inf
+    return 1 + others.max(axis=1) - own
+
+
+def smooth_values(text, predictions, targets):
+    """What the smooth losses are said to be."""
+    if text in REGRESSION:
+        r = predictions - targets
+        return {
+            "squared": r**2 / 2,
+            "huber(0.7)": np.where(np.abs(r) <= 0.7, r**2 / 2, 0.7 * (np.abs(r) - 0.35)),
+            "epsilon_insensitive(0.3)": smooth_absolute(np.maximum(np.abs(r) - 0.3, 0)),
+            "pinball(0.2)": smooth_absolute(r) / 2 + 0.3 * r,
+        }[text].sum(axis=1)
+    if text == "binary_logistic":
+        return np.logaddexp(0, -np.where(targets > 0.5, 1, -1) * predictions[:, 0])
+    if text == "multiclass_logistic":
+        return (
+            np.logaddexp.reduce(predictions, axis=1) - predictions[np.arange(len(targets)), targets]
+        )
+    v = np.maximum(violations(text, predictions, targets), 0)
+    return v**2 / 2 if "squared" in text else np.where(v < 1, v**2 / 2, v - 0.5)
+
+
+@pytest.mark.parametrize("text", EVERY)
+def test_smooth_losses_are_what_is_said(text):
+    loss = _core.parse_loss(text)
+    predictions, targets = draw(text, 500)
+    predictions[:100] *= 10
+    values, gradient, curvature = loss.majorise(predictions, targets)
+    assert values.shape == curvature.shape == (500,)
+    assert gradient.shape == predictions.shape
+    assert_allclose(values, smooth_values(text, predictions, targets), rtol=1e-12, atol=1e-13)
+    for k in range(predictions.shape[1]):
+        step = np.zeros_like(predictions)
+        step[:, k] = 1e-6
+        up, _, _ = loss.majorise(predictions + step, targets)
+        down, _, _ = loss.majorise(predictions - step, targets)
+        assert_allclose((up - down) / 2e-6, gradient[:, k], atol=2e-5)
+
+
+@pytest.mark.parametrize("text", EVERY)
+def test_parabolas_lie_above_smooth_losses(text):
+    loss = _core.parse_loss(text)
+    predictions, targets = draw(text, 300)
+    if text in HINGES:  # of more classes, the best wrong one may change
+        predictions, targets = predictions[:, :2], targets % 2
+    if text.startswith("epsilon"):  # of several targets, some may be within the tolerance
+        predictions, targets = predictions[:, :1], targets[:, :1]
+    values, gradient, curvature = loss.majorise(predictions, targets)
+    counts = curvature > 0
+    rng = np.random.default_rng(1)
+    for size in (0.01, 0.1, 1, 10, 100):
+        for _ in range(5):
+            moves = size * rng.normal(size=predictions.shape)
+            if text in HINGES:  # along each output alone
+                moves *= rng.integers(predictions.shape[1], size=300)[:, None] == np.arange(
+                    predictions.shape[1]
+                )
+            there, _, _ = loss.majorise(predictions + moves, targets)
+            square = (moves**2).sum(axis=1)
+            above = values + (gradient * moves).sum(axis=1) + curvature * square / 2
+            assert (there <= above + 1e-10 * (1 + above))[counts].all()
+
+
+@pytest.mark.parametrize("text", ["binary_squared_hinge", "multiclass_squared_hinge"])
+def test_squared_hinge_agrees_with_its_transcription(text):
+    loss = _core.parse_loss(text)
+    predictions, targets = draw(text, 200)
+    v = np.maximum(violations(text, predictions, targets), 0)
+    values, gradient = loss.evaluate(predictions, targets)
+    assert_allclose(values, v**2 / 2, rtol=1e-14, atol=1e-15)
+    expected = np.zeros_like(predictions)
+    rows = np.arange(200)
+    if text in BINARY:
+        expected[:, 0] = np.where(targets > 0.5, -v, v)
+    else:
+        others = predictions.copy()
+        others[rows, targets] = -np.inf
+        expected[rows, others.argmax(axis=1)] = v
+        expected[rows, targets] = -v
+    assert_allclose(gradient, expected, rtol=1e-13, atol=1e-15)
+    assert 0 < np.count_nonzero(v == 0) < 200
+    same_values, same_gradient, curvature = loss.majorise(predictions, targets)
+    assert_array_equal(same_values, values)
+    assert_array_equal(same_gradient, gradient)
+    assert_array_equal(curvature, (v > 0).astype(float))
+
+
+@pytest.mark.parametrize("text", EVERY)
+@pytest.mark.parametrize("size", [1e150, 1e-300])
+def test_smooth_losses_of_extreme_predictions_are_finite(text, size):
+    predictions, targets = draw(text)
+    for result in _core.parse_loss(text).majorise(size * predictions, targets):
+        assert np.isfinite(result).all()
+
+
+def test_a_loss_without_curvature_says_so():
+    with pytest.raises(ValueError, match="mirror_logistic has no second-order solver"):
+        _core.parse_loss("mirror_logistic").majorise(np.zeros((2, 3)), np.zeros(2))

@@ -31,10 +31,10 @@ std::vector<Case> all_cases() {
     cases.push_back({parse_loss(text), 1, 0});
     cases.push_back({parse_loss(text), 3, 0});
   }
-  for (const char* text : {"binary_logistic", "binary_hinge"}) {
+  for (const char* text : {"binary_logistic", "binary_hinge", "binary_squared_hinge"}) {
     cases.push_back({parse_loss(text), 1, 2});
   }
-  for (const char* text : {"multiclass_logistic", "multiclass_hinge"}) {
+  for (const char* text : {"multiclass_logistic", "multiclass_hinge", "multiclass_squared_hinge"}) {
     cases.push_back({parse_loss(text), 2, 2});
     cases.push_back({parse_loss(text), 5, 5});
   }
@@ -75,7 +75,10 @@ long double brute_force(const std::string& name, const RowVector& f, const RowVe
   const Real s = y(0) > 0.5 ? 1 : -1;
   const Index label = static_cast<Index>(y(0));
   if (name == "binary_logistic") return std::log1p(std::exp(-s * static_cast<Real>(f(0))));
-  if (name == "binary_hinge") return std::max<Real>(0, 1 - s * static_cast<Real>(f(0)));
+  const auto half_square = [](Real v) { return v * v / 2; };
+  const Real binary = std::max<Real>(0, 1 - s * static_cast<Real>(f(0)));
+  if (name == "binary_hinge") return binary;
+  if (name == "binary_squared_hinge") return half_square(binary);
   Real sum = 0, wrong = -std::numeric_limits<Real>::infinity();
   for (Index c = 0; c < f.size(); ++c) {
     sum += std::exp(static_cast<Real>(f(c)));
@@ -83,6 +86,9 @@ long double brute_force(const std::string& name, const RowVector& f, const RowVe
   }
   if (name == "multiclass_logistic") return std::log(sum) - static_cast<Real>(f(label));
   if (name == "multiclass_hinge") return std::max<Real>(0, 1 + wrong - static_cast<Real>(f(label)));
+  if (name == "multiclass_squared_hinge") {
+    return half_square(std::max<Real>(0, 1 + wrong - static_cast<Real>(f(label))));
+  }
 
   const Real parameter = name == "squared" ? 0.0L : std::stold(name.substr(name.find('(') + 1));
   Real total = 0;
@@ -193,8 +199,10 @@ TEST(huge_predictions_give_no_nan) {
         const Evaluation e = evaluate(*c.loss, f, y);
         CHECK(!e.values.hasNaN());
         CHECK(!e.gradient.hasNaN());
-        if (c.classes > 0) CHECK((e.gradient.array().abs() <= 1.0).all());
-        if (c.classes > 0 && size < 1e308) CHECK(e.values.allFinite());
+        const bool linear =
+            c.classes > 0 && c.loss->describe().find("squared") == std::string::npos;
+        if (linear) CHECK((e.gradient.array().abs() <= 1.0).all());
+        if (linear && size < 1e308) CHECK(e.values.allFinite());
       }
     }
   }
@@ -366,4 +374,192 @@ TEST(targets_that_cannot_be_judged_are_refused) {
   }
   y(2, 0) = nan;
   CHECK_THROWS(HuberLoss(1.0).check_targets(y, 1), Error);
+}
+
+// -- the smooth losses of second-order solvers ---------------------------------------------------
+
+namespace {
+
+struct Majorant {
+  Vector values;
+  RowMatrix gradient;
+  Vector curvature;
+};
+
+Majorant majorise(const Loss& loss, const RowMatrix& predictions, const RowMatrix& targets) {
+  Majorant result{Vector::Constant(predictions.rows(), -7.0),
+                  RowMatrix::Constant(predictions.rows(), predictions.cols(), -7.0),
+                  Vector::Constant(predictions.rows(), -7.0)};
+  loss.majorise(predictions, targets, result.values, result.gradient, result.curvature);
+  return result;
+}
+
+bool has_quiet_samples(const Loss& loss) {
+  const std::string name = loss.describe();
+  return name.find("hinge") != std::string::npos || name[0] == 'e';
+}
+
+// Where kinks, joints and quiet samples are: residuals of 0, of the tolerance, of the smoothing.
+RowMatrix corners(const Case& c, const RowMatrix& targets, std::mt19937& random) {
+  RowMatrix f = random_predictions(c, targets.rows(), random);
+  const std::vector<double> offsets{0.0, 0.3, -0.3, 0.7, -0.7, 0.05, -0.05, 0.35, 1e-12, 1e3, -1e3};
+  for (Index i = 0; i < targets.rows() / 2; ++i) {
+    const double offset = offsets[static_cast<std::size_t>(i) % offsets.size()];
+    if (c.classes > 0) f.row(i) = f.row(i).array().round();
+    if (c.classes == 0) f.row(i) = targets.row(i).array() + offset;
+  }
+  return f;
+}
+
+}  // namespace
+
+TEST(gradients_of_smooth_losses_agree_with_finite_differences) {
+  std::mt19937 random(11);
+  const double h = 1e-6;
+  for (const Case& c : all_cases()) {
+    CHECK(c.loss->has_curvature());
+    const RowMatrix f = random_predictions(c, 200, random), y = random_targets(c, 200, random);
+    const Majorant m = majorise(*c.loss, f, y);
+    for (Index k = 0; k < c.outputs; ++k) {
+      RowMatrix up = f, down = f;
+      up.col(k).array() += h;
+      down.col(k).array() -= h;
+      const Vector slope =
+          (majorise(*c.loss, up, y).values - majorise(*c.loss, down, y).values) / (2 * h);
+      // The slope itself may change by curvature * h across a joint.
+      for (Index i = 0; i < f.rows(); ++i) CHECK_NEAR(slope(i), m.gradient(i, k), 2e-5);
+    }
+  }
+}
+
+// A smooth loss has no kinks: over a step of 1e-4 its slope changes by at most 20 times that, the
+// largest curvature of all.
+TEST(slopes_of_smooth_losses_do_not_jump) {
+  std::mt19937 random(12);
+  for (const Case& c : all_cases()) {
+    if (c.outputs > 1 && c.classes > 0) continue;  // the best wrong class may change
+    const RowMatrix y = random_targets(c, 1, random);
+    for (double t = -3; t < 3; t += 1e-4) {
+      const RowMatrix f = RowMatrix::Constant(1, c.outputs, t);
+      const RowMatrix g = RowMatrix::Constant(1, c.outputs, t + 1e-4);
+      const RowMatrix jump = majorise(*c.loss, g, y).gradient - majorise(*c.loss, f, y).gradient;
+      CHECK(jump.cwiseAbs().maxCoeff() < 2.1e-3);
+    }
+  }
+}
+
+// l(p) <= l(f) + <g, p - f> + h/2 ||p - f||^2, everywhere; along each output alone for the hinge
+// losses of two outputs. With more of them the best wrong class may change, and with several
+// targets some may be within the tolerance: then there is no such bound.
+TEST(parabolas_lie_above_smooth_losses) {
+  std::mt19937 random(13);
+  for (const Case& c : all_cases()) {
+    const bool along_outputs = c.classes > 0 && c.loss->describe().find("multiclass_") == 0 &&
+                               c.loss->describe().find("hinge") != std::string::npos;
+    if ((along_outputs || has_quiet_samples(*c.loss)) && c.outputs > (along_outputs ? 2 : 1)) {
+      continue;
+    }
+    const RowMatrix y = random_targets(c, 400, random), f = corners(c, y, random);
+    const Majorant at = majorise(*c.loss, f, y);
+    for (int direction = 0; direction < 2 * c.outputs; ++direction) {
+      for (const double size : {1e-3, 0.04, 0.3, 1.0, 2.5, 10.0, 2000.0}) {
+        RowMatrix move = RowMatrix::Zero(400, c.outputs);
+        if (along_outputs) {
+          move.col(direction / 2).setConstant(direction % 2 == 0 ? size : -size);
+        } else {
+          move = size * random_predictions(c, 400, random);
+        }
+        const Majorant there = majorise(*c.loss, f + move, y);
+        for (Index i = 0; i < f.rows(); ++i) {
+          // A sample that says nothing has no parabola; its loss is held where it is by others.
+          if (at.curvature(i) == 0) continue;
+          const double bound = at.values(i) + at.gradient.row(i).dot(move.row(i)) +
+                               0.5 * at.curvature(i) * move.row(i).squaredNorm();
+          CHECK(there.values(i) <= bound + 1e-12 * (1 + std::abs(bound)));
+        }
+      }
+    }
+  }
+}
+
+TEST(a_sample_has_no_curvature_exactly_where_it_has_no_gradient) {
+  std::mt19937 random(14);
+  for (const Case& c : all_cases()) {
+    const RowMatrix y = random_targets(c, 2000, random), f = corners(c, y, random);
+    const Majorant m = majorise(*c.loss, f, y);
+    Index quiet = 0;
+    for (Index i = 0; i < f.rows(); ++i) {
+      CHECK(m.curvature(i) >= 0);
+      if (!has_quiet_samples(*c.loss)) CHECK(m.curvature(i) > 0);
+      if (has_quiet_samples(*c.loss)) {
+        CHECK((m.curvature(i) == 0) == m.gradient.row(i).isZero(0.0));
+        CHECK(m.curvature(i) > 0 || m.values(i) == 0);
+        quiet += m.curvature(i) == 0 ? 1 : 0;
+      }
+    }
+    CHECK((quiet > 20) == has_quiet_samples(*c.loss));
+  }
+}
+
+// As near to the loss itself as was said: kinks are rounded off over 0.05, hinges over 1.
+TEST(smooth_losses_are_near_the_losses) {
+  std::mt19937 random(15);
+  for (const Case& c : all_cases()) {
+    const std::string name = c.loss->describe();
+    const RowMatrix f = random_predictions(c, 500, random), y = random_targets(c, 500, random);
+    const Vector difference =
+        (evaluate(*c.loss, f, y).values - majorise(*c.loss, f, y).values).cwiseAbs();
+    double allowed = 1e-14;
+    if (name[0] == 'e' || name[0] == 'p') allowed = 0.025 * static_cast<double>(c.outputs) + 1e-12;
+    if (name == "binary_hinge" || name == "multiclass_hinge") allowed = 0.5 + 1e-12;
+    CHECK(difference.maxCoeff() <= allowed);
+  }
+}
+
+TEST(curvatures_are_those_of_the_formulas) {
+  const auto curvature = [](const char* loss, double f, double y) {
+    return majorise(*parse_loss(loss), RowMatrix::Constant(1, 1, f), RowMatrix::Constant(1, 1, y))
+        .curvature(0);
+  };
+  CHECK(curvature("squared", 5, 1) == 1 && curvature("squared(2)", 5, 1) == 2);
+  CHECK(curvature("huber(0.5)", 1.5, 1) == 1 && curvature("huber(0.5)", 3, 1) == 0.25);
+  CHECK(curvature("epsilon_insensitive(0.5)", 1.5, 1) == 0);
+  CHECK(curvature("epsilon_insensitive(0.5)", 3.5, 1) == 0.5);
+  CHECK_NEAR(curvature("epsilon_insensitive(0.5)", 1.51, 1), 20, 1e-12);
+  CHECK(curvature("pinball(0.3)", 3, 1) == 0.25 && curvature("pinball(0.3)", 1, 1) == 10);
+  CHECK(curvature("binary_logistic", 0, 1) == 0.25);
+  CHECK_NEAR(curvature("binary_logistic", 1e-4, 1), 0.25, 1e-9);
+  CHECK_NEAR(curvature("binary_logistic", -3, 1), std::tanh(1.5) / 6, 1e-15);
+  CHECK(curvature("binary_hinge", 0.5, 1) == 1 && curvature("binary_hinge", -3, 1) == 0.25);
+  CHECK(curvature("binary_hinge", 1, 1) == 0 && curvature("binary_hinge", -1, 0) == 0);
+  CHECK(curvature("binary_squared_hinge", -3, 1) == 1);
+  RowMatrix f(1, 3);
+  f << 0, 2, 1;
+  CHECK(majorise(MulticlassLogisticLoss(), f, RowMatrix::Zero(1, 1)).curvature(0) == 0.5);
+  CHECK_NEAR(majorise(MulticlassHingeLoss(), f, RowMatrix::Zero(1, 1)).curvature(0), 1.0 / 3,
+             1e-16);
+  CHECK(majorise(MulticlassSquaredHingeLoss(), f, RowMatrix::Ones(1, 1)).curvature(0) == 0);
+}
+
+TEST(smooth_losses_of_extreme_predictions_are_finite) {
+  for (const Case& c : all_cases()) {
+    for (const double size : {1e-300, 1e-160, 1e-16, 1e8, 1e150}) {
+      for (int pattern = 0; pattern < 4; ++pattern) {
+        RowMatrix f(1, c.outputs);
+        for (Index k = 0; k < c.outputs; ++k) f(0, k) = (k + pattern) % 2 == 0 ? size : -size;
+        if (pattern > 1) f = f.cwiseAbs();
+        const RowMatrix y = RowMatrix::Zero(1, c.loss->target_columns(c.outputs));
+        const Majorant m = majorise(*c.loss, f, y);
+        CHECK(m.values.allFinite() && m.gradient.allFinite() && m.curvature.allFinite());
+        CHECK(m.curvature(0) >= 0 && m.curvature(0) <= 20);
+        // Where the parabola has its minimum is finite, too.
+        if (m.curvature(0) > 0) CHECK((m.gradient / m.curvature(0)).allFinite());
+      }
+    }
+  }
+}
+
+TEST(a_loss_without_curvature_says_so) {
+  CHECK(!MirrorLogisticLoss().has_curvature());
+  CHECK_THROWS(majorise(MirrorLogisticLoss(), RowMatrix::Zero(1, 3), RowMatrix::Zero(1, 1)), Error);
 }

@@ -610,3 +610,40 @@ TEST(compression_keeps_what_is_pending_in_step) {
   train(polk, samples.first, samples.second, 16);
   CHECK(bytes(reload(polk)) == bytes(polk));
 }
+
+// A kernel that fails before anything has moved leaves the model as it was. Only the comparison of
+// samples with points that have just joined comes later: then the step has been made, the samples
+// are not counted, and the model is sound.
+TEST(a_kernel_that_fails_leaves_a_sound_model) {
+  const auto samples = stream(false, 200, 16);
+  Index untouched = 0, after_the_step = 0;
+  for (int allowed = 0; allowed < 12; ++allowed) {
+    int calls = 1 << 30;
+    Polk polk(reference::failing_kernel(1, calls),
+              settings("squared", 1, Compression(BudgetSchedule::fixed(0.05), 30),
+                       {0.1, 0, kNever, true}),
+              2, 1);
+    train(polk, samples.first.topRows(16), samples.second.topRows(16), 8);
+    const Index known = polk.samples();
+    const RowMatrix weights = polk.prediction_weights();
+    calls = allowed;
+    bool failed = false;
+    try {
+      polk.step(samples.first.middleRows(16, 8), samples.second.middleRows(16, 8), unweighted);
+    } catch (const std::runtime_error&) {
+      failed = true;
+    }
+    calls = 1 << 30;
+    if (failed && polk.samples() == known) {
+      CHECK(polk.prediction_weights() == weights);
+      ++untouched;
+    }
+    after_the_step += failed && polk.samples() != known ? 1 : 0;
+    CHECK(polk.function().statistics().size() == polk.function().basis_size());
+    train(polk, samples.first.middleRows(24, 176), samples.second.middleRows(24, 176), 8);
+    CHECK(polk.prediction_weights().allFinite());
+  }
+  std::printf("       before the step %d, after it %d\n", static_cast<int>(untouched),
+              static_cast<int>(after_the_step));
+  CHECK(untouched > 0 && after_the_step <= 1);
+}

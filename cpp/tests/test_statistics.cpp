@@ -538,10 +538,32 @@ TEST(what_two_have_seen_is_the_sum) {
   learn(other, b);
   learn(both, a);
   learn(both, b);
-  one.statistics() += other.statistics();
+  one.add_statistics(other);
   const RowMatrix difference = one.statistics().normal() - both.statistics().normal();
   CHECK(difference.cwiseAbs().maxCoeff() < 1e-12);
   CHECK((one.statistics().right() - both.statistics().right()).cwiseAbs().maxCoeff() < 1e-12);
+}
+
+TEST(statistics_of_other_dictionaries_are_not_added) {
+  Random random(13);
+  const RowMatrix points = random.uniform_points(6, 2);
+  RowMatrix moved = points;
+  moved(5, 1) = std::nextafter(moved(5, 1), 2.0);
+  const auto make = [](const KernelPtr& kernel, const RowMatrix& at) {
+    SparseFunction function(kernel, at.cols(), 2, 1);
+    function.keep_statistics();
+    function.insert(at, RowMatrix::Zero(at.rows(), 2),
+                    std::vector<bool>(static_cast<std::size_t>(at.rows())));
+    return function;
+  };
+  const auto kernel = std::make_shared<Matern>(0.5, 1.5);
+  SparseFunction function = make(kernel, points);
+  function.add_statistics(make(kernel, points));
+  CHECK_THROWS(function.add_statistics(make(kernel, moved)), Error);
+  CHECK_THROWS(function.add_statistics(make(kernel, points.topRows(5))), Error);
+  CHECK_THROWS(function.add_statistics(make(kernel, points.colwise().reverse())), Error);
+  CHECK_THROWS(function.add_statistics(make(kernel, points.leftCols(1))), Error);
+  CHECK_THROWS(function.add_statistics(make(std::make_shared<Matern>(0.6, 1.5), points)), Error);
 }
 
 TEST(statistics_of_other_sizes_and_unsettled_ones_are_not_added) {

@@ -29,8 +29,9 @@ class Loss {
   //
   //   l(p) <= values(i) + <gradient.row(i), p - f_i> + h_i / 2 ||p - f_i||^2,   f_i the prediction,
   //
-  // everywhere, or (multi-class hinge losses) along each output. One number for all outputs, so
-  // that they share one matrix. 0 where a sample is predicted well enough to say nothing.
+  // everywhere, or (multi-class hinge losses) along each output, as long as the best wrong class is
+  // the same; of several targets, for those that say something. One number for all outputs, so that
+  // they share one matrix. 0 where a sample is predicted well enough to say nothing.
   virtual void majorise(const ConstRows& predictions, const ConstRows& targets,
                         Eigen::Ref<Vector> values, Rows gradient,
                         Eigen::Ref<Vector> curvature) const {

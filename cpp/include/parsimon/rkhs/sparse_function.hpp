@@ -107,6 +107,18 @@ class SparseFunction {
   Statistics& statistics() { return *statistics_; }
   const Statistics& statistics() const { return *statistics_; }
 
+  // What was said about another function counts for this one, too. Coordinates depend on nothing
+  // but the points of the basis and their order.
+  void add_statistics(const SparseFunction& other) {
+    const Index size = basis_size();
+    require(other.basis_size() == size && other.dictionary_.features() == dictionary_.features() &&
+                other.dictionary_.kernel().describe() == dictionary_.kernel().describe() &&
+                other.dictionary_.points().topRows(size) == dictionary_.points().topRows(size),
+            "Only statistics of the same dictionary can be added: same kernel, same points, in the "
+            "same order.");
+    *statistics_ += *other.statistics_;
+  }
+
   // Must precede evaluate() and add(): the order of the dictionary may change here.
   void compare(const ConstRows& samples, Batch& batch) {
     if (changes_ >= kDrifted) refactor();
