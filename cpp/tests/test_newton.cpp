@@ -16,6 +16,16 @@ using reference::Table;
 
 namespace {
 
+// All pending samples are absorbed, after the past has faded.
+void absorb_all(Statistics& statistics, double decay, const Vector& curvature,
+                const RowMatrix& wanted) {
+  std::vector<Index> all(static_cast<std::size_t>(statistics.pending()));
+  std::iota(all.begin(), all.end(), Index{0});
+  statistics.forget(decay);
+  statistics.absorb(all, curvature, wanted);
+  statistics.keep_pending({});
+}
+
 constexpr double kNever = std::numeric_limits<double>::infinity();
 const auto forever = [] { return true; };
 const Vector unweighted(0);
@@ -112,8 +122,8 @@ TEST(the_squared_loss_is_exact_recursive_least_squares) {
         const Index size = std::min(batch, count - start);
         train(polk, samples.middleRows(start, size), targets.middleRows(start, size), size,
               weights.segment(start, size));
-        const Index seen = start + size - pending(polk);
-        if (pending(polk) > 0) continue;
+        const Index seen = start + size;
+        if (polk.newton().unsolved() > 0) continue;
         Vector counts(seen);
         for (Index i = 0; i < seen; ++i) {
           counts(i) = weights(i) * std::exp2(-static_cast<double>(seen - 1 - i) / half_life);
@@ -160,8 +170,7 @@ TEST(the_size_of_the_blocks_does_not_matter_to_the_squared_loss) {
         counts(i) = std::exp2(-static_cast<double>(left - 1 - i) / half_life);
         wanted(i, 0) = counts(i) * targets(count - left + i, 0);
       }
-      statistics.absorb_curvature(std::exp2(-static_cast<double>(left) / half_life), counts);
-      statistics.settle(statistics.right_with(wanted));
+      absorb_all(statistics, std::exp2(-static_cast<double>(left) / half_life), counts, wanted);
       all.push_back(statistics);
     }
     CHECK(waiting[0] != waiting[1] || waiting[1] != waiting[2]);
@@ -486,7 +495,7 @@ TEST(training_goes_on_with_the_same_bits) {
         CHECK(bytes(stopped) == bytes(straight));
         stopped = reload(stopped);
         CHECK(bytes(stopped) == bytes(straight));
-        idle += pending(straight) == 0 ? 1 : 0;
+        idle += straight.newton().unsolved() == 0 ? 1 : 0;
         start += count;
       }
       CHECK(idle > 0);
@@ -501,7 +510,7 @@ TEST(training_goes_on_with_the_same_bits) {
 TEST(files_whose_pending_samples_make_no_sense_are_refused) {
   const Polk polk = trained();
   const auto with = [&](Index column, double value) {
-    Newton::State state = polk.newton().state(1);
+    Newton::State state = polk.newton().state(1, polk.features());
     state.pending(0, column) = value;
     Polk other = reload(polk);
     other.restore_newton(polk.function().statistics().state(), state);
@@ -514,7 +523,7 @@ TEST(files_whose_pending_samples_make_no_sense_are_refused) {
 
 TEST(statistics_of_another_dictionary_are_refused) {
   Polk polk = trained();
-  const Newton::State state = polk.newton().state(1);
+  const Newton::State state = polk.newton().state(1, polk.features());
   Statistics other(3);
   other.grow(polk.function().basis_size() - 1);
   CHECK_THROWS(polk.restore_newton(other.state(), state), Error);
@@ -590,7 +599,7 @@ TEST(a_refit_is_where_learning_goes_on_from) {
   polk.refit(first, y, unweighted);
   CHECK(pending(polk) == 0 && polk.newton().remembered() == 200);
   train(polk, second, z, 256);
-  CHECK(pending(polk) == 0);
+  CHECK(polk.newton().unsolved() == 0);
   RowMatrix samples(456, 2), targets(456, 1);
   samples << first, second;
   targets << y, z;
@@ -599,21 +608,9 @@ TEST(a_refit_is_where_learning_goes_on_from) {
   CHECK(largest_difference(polk.function().statistics().solution(), expected) < 1e-10);
 }
 
-TEST(compression_keeps_what_is_pending_in_step) {
-  Polk polk = trained();
-  const Index waiting = pending(polk);
-  const Index before = polk.model_order();
-  polk.compress(0, before / 2);
-  CHECK(polk.model_order() == before / 2 && pending(polk) == waiting);
-  CHECK(polk.function().statistics().size() == polk.function().basis_size());
-  const auto samples = stream(true, 300, 15);
-  train(polk, samples.first, samples.second, 16);
-  CHECK(bytes(reload(polk)) == bytes(polk));
-}
-
-// A kernel that fails before anything has moved leaves the model as it was. Only the comparison of
-// samples with points that have just joined comes later: then the step has been made, the samples
-// are not counted, and the model is sound.
+// A kernel that fails before anything has moved leaves the model as it was. Only the comparisons of
+// samples, old and new, with points that have just joined come later: then the step has been made,
+// the samples are not counted, and the model is sound.
 TEST(a_kernel_that_fails_leaves_a_sound_model) {
   const auto samples = stream(false, 200, 16);
   Index untouched = 0, after_the_step = 0;
@@ -645,5 +642,5 @@ TEST(a_kernel_that_fails_leaves_a_sound_model) {
   }
   std::printf("       before the step %d, after it %d\n", static_cast<int>(untouched),
               static_cast<int>(after_the_step));
-  CHECK(untouched > 0 && after_the_step <= 1);
+  CHECK(untouched > 0 && after_the_step <= 3);
 }

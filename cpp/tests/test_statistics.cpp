@@ -15,6 +15,16 @@ using reference::Table;
 
 namespace {
 
+// All pending samples are absorbed, after the past has faded.
+void absorb_all(Statistics& statistics, double decay, const Vector& curvature,
+                const RowMatrix& wanted) {
+  std::vector<Index> all(static_cast<std::size_t>(statistics.pending()));
+  std::iota(all.begin(), all.end(), Index{0});
+  statistics.forget(decay);
+  statistics.absorb(all, curvature, wanted);
+  statistics.keep_pending({});
+}
+
 std::vector<Index> first(Index count) {
   std::vector<Index> all(static_cast<std::size_t>(count));
   std::iota(all.begin(), all.end(), Index{0});
@@ -213,8 +223,7 @@ struct Pair {
     Vector curvature(count);
     for (Index i = 0; i < count; ++i) curvature(i) = random.uniform();
     const RowMatrix wanted = random.normal_points(count, outputs);
-    statistics().absorb_curvature(decay, curvature);
-    statistics().settle(statistics().right_with(wanted));
+    absorb_all(statistics(), decay, curvature, wanted);
     brute.absorb(decay, curvature, wanted);
   }
 
@@ -433,8 +442,7 @@ TEST(a_fixed_dictionary_has_exactly_the_fresh_sums) {
     const double decay = block % 3 == 0 ? random.uniform() : 1;
     const Vector curvature = random.uniform_points(count, 1).col(0);
     const RowMatrix wanted = random.normal_points(count, 1);
-    function.statistics().absorb_curvature(decay, curvature);
-    function.statistics().settle(function.statistics().right_with(wanted));
+    absorb_all(function.statistics(), decay, curvature, wanted);
     normal = decay * normal + features * curvature.asDiagonal() * features.transpose();
     sizes = decay * sizes +
             features.cwiseAbs() * curvature.asDiagonal() * features.cwiseAbs().transpose();
@@ -511,7 +519,7 @@ TEST(a_removal_only_ever_loses) {
     const double after = trace(pair.statistics());
     CHECK(after <= before * (1 + 1e-9));
     RowMatrix lower;
-    CHECK(pair.statistics().factorise(1e-9, lower));
+    CHECK(pair.statistics().factorise(1e-9, {}, Vector(), lower));
     before = after;
   }
 }
@@ -529,8 +537,7 @@ TEST(what_two_have_seen_is_the_sum) {
     Batch batch;
     function.compare(samples, batch);
     function.statistics().add_pending(function.coordinates(batch, first(samples.rows())));
-    function.statistics().absorb_curvature(1, Vector::Ones(samples.rows()));
-    function.statistics().settle(function.statistics().right_with(samples.leftCols(1)));
+    absorb_all(function.statistics(), 1, Vector::Ones(samples.rows()), samples.leftCols(1));
   };
   SparseFunction one = make(), other = make(), both = make();
   const RowMatrix a = random.uniform_points(40, 2), b = random.uniform_points(60, 2);
@@ -603,13 +610,12 @@ TEST(without_any_curvature_a_ridge_is_found_and_with_too_much_none) {
   Statistics statistics(1);
   statistics.grow(5);
   RowMatrix lower;
-  CHECK(statistics.factorise(0, lower));
+  CHECK(statistics.factorise(0, {}, Vector(), lower));
   statistics.add_pending(RowMatrix::Ones(5, 3));  // of rank one
-  statistics.absorb_curvature(1, Vector::Ones(3));
-  statistics.settle(RowMatrix::Zero(5, 1));
-  CHECK(statistics.factorise(0, lower));
+  absorb_all(statistics, 1, Vector::Ones(3), RowMatrix::Zero(3, 1));
+  CHECK(statistics.factorise(0, {}, Vector(), lower));
   CHECK(lower.allFinite());
   statistics.add_pending(RowMatrix::Constant(5, 1, 1e200));
-  statistics.absorb_curvature(1, Vector::Ones(1));
-  CHECK(!statistics.factorise(1, lower));
+  absorb_all(statistics, 1, Vector::Ones(1), RowMatrix::Zero(1, 1));
+  CHECK(!statistics.factorise(1, {}, Vector(), lower));
 }

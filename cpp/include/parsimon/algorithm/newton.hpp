@@ -59,6 +59,8 @@ class Newton {
   // How much the samples that are remembered count in all.
   double remembered() const { return remembered_; }
   bool has_solved() const { return solutions_ > 0; }
+  // Samples since the last solution.
+  double unsolved() const { return unsolved_; }
   double ridge() const { return settings_.ridge + remembered_ * settings_.ridge_per_sample; }
 
   // What the weights that predict say of samples, before they learn from them: chooses those that
@@ -158,10 +160,13 @@ class Newton {
     fresh_weight_ = unsolved_ = 0;
   }
 
-  // The statistics have been found by other means, from so many samples and with this ridge.
-  void assume(double samples, double ridge) {
-    settings_.ridge = ridge;
-    settings_.ridge_per_sample = 0;
+  // The statistics have been found by other means, from so many samples; with another ridge, maybe.
+  void assume(double samples, std::optional<double> ridge) {
+    if (ridge) {
+      settings_.ridge = *ridge;
+      settings_.ridge_per_sample = 0;
+      settings_.check();
+    }
     seen_ = remembered_ = samples;
     fresh_weight_ = unsolved_ = 0;
     pending_.clear();

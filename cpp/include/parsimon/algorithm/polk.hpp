@@ -106,8 +106,7 @@ class Polk : public Online {
     function_.predictor_weights() = weights;
     if (!newton_) return;
     assume(refit.problem.normal(), refit.problem.right(),
-           refit.problem.coordinates(settings_.regularization), refit.problem.count(),
-           settings_.regularization * refit.problem.count());
+           refit.problem.coordinates(settings_.regularization), refit.problem.count());
   }
 
   // -- weights that are solved
@@ -156,7 +155,7 @@ class Polk : public Online {
   // Weights that have been solved from all samples at once, with what they said (statistics.hpp):
   // learning goes on from there. normal: its lower triangle counts.
   void assume(const ConstRows& normal, const ConstRows& right, const ConstRows& solution,
-              double samples, double ridge) {
+              double samples, std::optional<double> ridge = std::nullopt) {
     const Index size = function_.basis_size();
     require(normal.rows() == size && normal.cols() == size && right.rows() == size &&
                 solution.rows() == size && right.cols() == outputs() &&
