@@ -17,7 +17,7 @@ PROGRAM = """
 import sys
 import numpy as np
 import parsimon
-from parsimon import kernels
+from parsimon import _core, kernels
 
 random = np.random.default_rng(0)
 results = {}
@@ -48,6 +48,13 @@ for model in (
     parsimon.SLKLRegressor(kernel=kernel, random_state=0),
 ):
     results[type(model).__name__] = model.fit(X, wave).predict(X)
+for loss, y in (("squared", wave[:, None]), ("multiclass_squared_hinge", labels[:, None])):
+    solved = _core.Polk(
+        _core.parse_kernel("gaussian(1.5)"), _core.parse_loss(loss),
+        _core.StepSchedule.constant(0.5), _core.Compression(_core.BudgetSchedule.fixed(0.05), 50),
+        0.0, False, _core.NewtonSettings(1.0, 0.0, 1000.0, True), 3, 1 if loss == "squared" else 3)
+    solved.run(X, y.astype(float), np.empty(0), 16)
+    results[f"solved {loss}"] = solved.predict(X)
 intensity = parsimon.SPPPOTIntensity(random_state=0).fit(random.beta(2, 3, size=(500, 1)))
 results["intensity"] = intensity.intensity(np.linspace(0.1, 0.9, 50)[:, None])
 np.savez(sys.argv[1], **results)

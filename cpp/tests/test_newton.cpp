@@ -170,7 +170,7 @@ TEST(the_size_of_the_blocks_does_not_matter_to_the_squared_loss) {
         counts(i) = std::exp2(-static_cast<double>(left - 1 - i) / half_life);
         wanted(i, 0) = counts(i) * targets(count - left + i, 0);
       }
-      absorb_all(statistics, std::exp2(-static_cast<double>(left) / half_life), counts, wanted);
+      absorb_all(statistics, std::exp2(-polk.newton().unsolved() / half_life), counts, wanted);
       all.push_back(statistics);
     }
     CHECK(waiting[0] != waiting[1] || waiting[1] != waiting[2]);

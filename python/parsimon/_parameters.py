@@ -130,9 +130,10 @@ def check_together(given: dict[str, Any]) -> None:
             "Give budget, which is the budget itself, or parsimony, the constant of one that "
             "follows the learning rate, not both."
         )
-    keeps_all = is_number(given.get("budget")) and given["budget"] == 0
+    words = ("budget", "parsimony")
+    keeps_all = any(is_number(given.get(word)) and given[word] == 0 for word in words)
     if given.get("solver") == "newton" and keeps_all and not is_number(given.get("max_points")):
         raise ValueError(
-            "budget=0 keeps every sample, and weights can only be solved on fewer points: give a "
-            "positive budget, or solver='sgd'."
+            "A budget or parsimony of 0 keeps every sample, and weights can only be solved on fewer "
+            "points: give a positive one, or solver='sgd'."
         )

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <type_traits>
 
 #include "parsimon/loss/loss.hpp"
 #include "parsimon/text.hpp"
@@ -17,7 +18,7 @@ namespace parsimon {
 //
 // Derived::bound(prediction, target, slope, curvature) is the same of the smooth loss that takes
 // its place where curvature is used, with that of a parabola that touches it at the prediction and
-// lies above it elsewhere.
+// lies above it elsewhere. A loss that has none has no second-order solver.
 template <class Derived>
 class ElementwiseLoss : public Loss {
  public:
@@ -52,20 +53,30 @@ class ElementwiseLoss : public Loss {
 
   void majorise(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
                 Rows gradient, Eigen::Ref<Vector> curvature) const final {
-    const Derived& loss = static_cast<const Derived&>(*this);
-    for (Index i = 0; i < predictions.rows(); ++i) {
-      values(i) = curvature(i) = 0;
-      for (Index c = 0; c < predictions.cols(); ++c) {
-        double slope = 0, bend = 0;
-        values(i) += loss.bound(predictions(i, c), targets(i, c), slope, bend);
-        gradient(i, c) = slope;
-        curvature(i) = std::max(curvature(i), bend);
+    if constexpr (HasBound<Derived>::value) {
+      const Derived& loss = static_cast<const Derived&>(*this);
+      for (Index i = 0; i < predictions.rows(); ++i) {
+        values(i) = curvature(i) = 0;
+        for (Index c = 0; c < predictions.cols(); ++c) {
+          double slope = 0, bend = 0;
+          values(i) += loss.bound(predictions(i, c), targets(i, c), slope, bend);
+          gradient(i, c) = slope;
+          curvature(i) = std::max(curvature(i), bend);
+        }
       }
+    } else {
+      Loss::majorise(predictions, targets, values, gradient, curvature);
     }
   }
-  bool has_curvature() const final { return true; }
+  bool has_curvature() const final { return HasBound<Derived>::value; }
 
   bool is_classification() const final { return false; }
+
+ private:
+  template <class Any, class = void>
+  struct HasBound : std::false_type {};
+  template <class Any>
+  struct HasBound<Any, std::void_t<decltype(&Any::bound)>> : std::true_type {};
 
  protected:
   // Kinks are rounded off over this width, for targets of about unit spread.
