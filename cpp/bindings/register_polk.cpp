@@ -44,8 +44,13 @@ RowMatrix coordinates(SharedPolk& model, const Samples& samples) {
 }
 
 void assume(SharedPolk& model, const ConstRows& normal, const ConstRows& right,
-            const ConstRows& solution, double samples, double ridge) {
+            const ConstRows& solution, double samples, std::optional<double> ridge) {
   model.use([&](Polk& polk) { polk.assume(normal, right, solution, samples, ridge); });
+}
+
+double compress(SharedPolk& model, double budget, std::optional<Index> max_points) {
+  const Limit limit(budget, max_points.value_or(kUnlimited));
+  return model.use([&](Polk& polk) { return polk.compress(limit).error; });
 }
 
 }  // namespace
@@ -63,8 +68,9 @@ void register_polk(py::module_& module) {
            py::arg("features"), py::arg("outputs"))
       .def("coordinates", &coordinates<ConstSingleRows>, py::arg("samples").noconvert(), Unlocked())
       .def("coordinates", &coordinates<ConstRows>, py::arg("samples"), Unlocked())
+      .def("compress", &compress, py::arg("budget"), py::arg("max_points"), Unlocked())
       .def("assume", &assume, py::arg("normal"), py::arg("right"), py::arg("solution"),
-           py::arg("samples"), py::arg("ridge"), Unlocked())
+           py::arg("samples"), py::arg("ridge") = py::none(), Unlocked())
       .def_property_readonly("regularization",
                              reading<Polk>([](const Polk& p) { return p.regularization(); }))
       .def_property_readonly("learning_rate",

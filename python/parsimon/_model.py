@@ -60,7 +60,7 @@ class ModelEstimator(BaseEstimator):
     # Names of the core's algorithms whose models this estimator can have.
     _algorithms: ClassVar[tuple[str, ...]] = ()
     # Rules by which points of its models may go where there are too many.
-    _rules: ClassVar[tuple[str, ...]] = ("none", "project")
+    _rules: ClassVar[tuple[str, ...]] = ("none", "project", "growing")
     # What samples may be: the core takes some precisions as they are, mini-batch by mini-batch.
     _floats: ClassVar[tuple[type, ...]] = (np.float64, np.float32)
     _takes_sparse: ClassVar[bool] = True

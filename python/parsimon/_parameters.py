@@ -134,6 +134,6 @@ def check_together(given: dict[str, Any]) -> None:
     keeps_all = any(is_number(given.get(word)) and given[word] == 0 for word in words)
     if given.get("solver") == "newton" and keeps_all and not is_number(given.get("max_points")):
         raise ValueError(
-            "A budget or parsimony of 0 keeps every sample, and weights can only be solved on fewer "
-            "points: give a positive one, or solver='sgd'."
+            "A budget or parsimony of 0 keeps every sample, and weights can only be solved on "
+            "fewer points: give a positive one, or solver='sgd'."
         )

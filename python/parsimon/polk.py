@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from . import _core
 from ._auto import Choices
+from ._checks import count, number
 from ._classifier import Classifier
 from ._core import BudgetSchedule, Compression
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
@@ -78,8 +80,43 @@ def polk_budget(estimator: Any, chosen: Choices) -> BudgetSchedule:
     return core_budget(estimator.budget, by_parsimony, chosen.rate)
 
 
+class _Compressible:
+    """A model whose weights are solved, and can be solved again on fewer points."""
+
+    _fitted_model: Callable[[], Any]
+    solver: str
+
+    def compress(self, *, budget: float = 0.0, max_points: int | None = None) -> float:
+        """Drop points of the fitted model, and solve for the weights of those that are left.
+
+        Points go as long as the learned function moves by no more than `budget` in Hilbert norm,
+        or until there are `max_points`. The weights are then solved again from what all samples
+        have said, which is remembered without the samples. Only with ``solver="newton"``.
+
+        Parameters
+        ----------
+        budget : float, default=0.0
+            Distance in Hilbert norm.
+        max_points : int, optional
+            The largest number of points, whatever that takes.
+
+        Returns
+        -------
+        float
+            How far the function was moved, in Hilbert norm, before the weights were solved again.
+        """
+        number()("budget", budget)
+        count(optional=True)("max_points", max_points)
+        if self.solver != "newton":
+            raise ValueError(
+                f"compress solves for the weights again, which solver={self.solver!r} cannot: use "
+                f"parsimon.komp(model.expansion_), or solver='newton'."
+            )
+        return float(self._fitted_model().compress(float(budget), max_points))
+
+
 @estimator(OF_CLASSIFIERS)
-class POLKClassifier(Classifier):
+class POLKClassifier(_Compressible, Classifier):
     """Kernel classifier for streams, with a model that stays small (POLK).
 
     After each mini-batch, a step of functional stochastic gradient descent is compressed by kernel
@@ -150,7 +187,7 @@ class POLKClassifier(Classifier):
 
 
 @estimator(OF_REGRESSORS)
-class POLKRegressor(Regressor):
+class POLKRegressor(_Compressible, Regressor):
     """Kernel regressor for streams, with a model that stays small (POLK).
 
     The same algorithm as :class:`POLKClassifier`, for one or several real targets.

@@ -120,7 +120,8 @@ class Predictor {
                                           Index size, Index outputs) {
     if (algorithm == "mirror_newton") return file.get_numbers("weights.average", size * outputs);
     if (algorithm == "slkl") return file.get_table("weights", size, outputs).numbers;
-    const bool average = file.get_integer("average") != 0;
+    // Weights that are solved stand where an average would.
+    const bool average = file.get_integer("average") != 0 || file.has("newton");
     const auto [rows, columns, all] =
         file.get_table("weights", size, average ? 2 * outputs : outputs);
     // The average is on the right.

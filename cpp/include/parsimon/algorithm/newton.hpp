@@ -59,6 +59,8 @@ class Newton {
   // How much the samples that are remembered count in all.
   double remembered() const { return remembered_; }
   bool has_solved() const { return solutions_ > 0; }
+  // The samples that are kept as they are, if there are any.
+  const Dictionary* kept() const { return kept_ ? &*kept_ : nullptr; }
   // Samples since the last solution.
   double unsolved() const { return unsolved_; }
   double ridge() const { return settings_.ridge + remembered_ * settings_.ridge_per_sample; }
@@ -76,9 +78,10 @@ class Newton {
     losses_.assign(values_.data(), values_.data() + count);
     loss_->majorise(predictions, targets, values_.head(count), gradient, curvature_.head(count));
     chosen_.clear();
+    quiet_then_ = quiet_;
     for (Index i = 0; i < count; ++i) {
       // Samples that say nothing hold the function where it is; a tenth of them will do.
-      if (curvature_(i) > 0 || ++quiet_ % kQuiet == 0) chosen_.push_back(i);
+      if (curvature_(i) > 0 || ++quiet_then_ % kQuiet == 0) chosen_.push_back(i);
     }
     double mean = 0;
     for (const double loss : losses_) mean += loss / static_cast<double>(count);
@@ -90,7 +93,8 @@ class Newton {
              const ConstRows& targets, const Eigen::Ref<const Vector>& sample_weights) {
     const auto weight = [&](Index i) { return sample_weights.size() == 0 ? 1 : sample_weights(i); };
     Statistics& statistics = function.statistics();
-    if (kept_) function.complete_pending(*kept_);
+    quiet_ = quiet_then_;
+    function.complete_pending();
     if (statistics.size() > 0 && !chosen_.empty()) {
       if (!kept_) kept_ = empty_like(function.dictionary());
       statistics.add_pending(function.coordinates(batch, chosen_));
@@ -363,6 +367,7 @@ class Newton {
   double fresh_weight_ = 0;
   double remembered_ = 0;
   Index quiet_ = 0;
+  Index quiet_then_ = 0;  // once the samples that are judged have been learned from
   Index solutions_ = 0;
   // The samples that the statistics have pending.
   std::optional<Dictionary> kept_;

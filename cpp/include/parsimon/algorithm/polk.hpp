@@ -171,6 +171,16 @@ class Polk : public Online {
     settings_.newton = newton_->settings();
   }
 
+  // KOMP on the function that predicts, once more; then weights are solved for those that are left,
+  // from what all samples have said.
+  CompressionReport compress(const Limit& limit) {
+    require(is_solved(), "Only a model whose weights are solved can be compressed and go on.");
+    function_.function_weights() = function_.predictor_weights().eval();
+    const CompressionReport report = function_.compress(limit);
+    newton_->solve(function_);
+    return report;
+  }
+
   // The coordinates of the function that predicts.
   RowMatrix solution() const {
     require(is_solved(), "The weights of this model are not solved.");
@@ -192,8 +202,12 @@ class Polk : public Online {
     weights *= -step.eta / static_cast<double>(samples.rows());
     require_bounded(is_within_bounds(step), "The predictions have", step.record.loss, "mini-batch",
                     "Choose a smaller learning rate, or scale the targets.");
-    if (newton_) step.record.loss = newton_->judge(function_, batch_, targets);
-    const StepRecord record = finish(step, function_.add(plan(step, samples)));
+    Move move = plan(step, samples);
+    if (newton_) {
+      step.record.loss = newton_->judge(function_, batch_, targets);
+      move.pending = newton_->kept();
+    }
+    const StepRecord record = finish(step, function_.add(move));
     if (newton_) newton_->learn(function_, samples, batch_, targets, sample_weights);
     return record;
   }

@@ -60,6 +60,7 @@ class Candidates {
   RowBuffer& weights() { return weights_; }
   const RowBuffer& weights() const { return weights_; }
   RowBuffer& cross() { return cross_; }
+  const View* views() const { return views_.data(); }
   RowBuffer& gram() { return gram_; }
   const RowBuffer& gram() const { return gram_; }
 

@@ -76,7 +76,9 @@ class Compression {
   // A cap for KOMP that grows from `max_points` on, like rate t^(2/3) after t samples, up to
   // kLargestGrown.
   static Compression growing(BudgetSchedule budget, Index max_points, double rate) {
-    return {std::move(budget), Way::project, max_points, rate};
+    Compression compression(std::move(budget), Way::project, max_points, rate);
+    compression.cap_grows_ = true;
+    return compression;
   }
   static constexpr Index kLargestGrown = 2200;
 
@@ -109,6 +111,7 @@ class Compression {
   }
 
   std::string name() const {
+    if (cap_grows_) return "growing";
     return max_points_ < kUnlimited ? names()[static_cast<std::size_t>(way_)] : "none";
   }
 
@@ -128,7 +131,8 @@ class Compression {
   static Compression restore(BudgetSchedule budget, const std::string& name,
                              const std::vector<double>& parameters) {
     if (name == "none" && parameters.empty()) return budget;
-    const Way way = parse(name);
+    const bool cap_grows = name == "growing";
+    const Way way = cap_grows ? Way::project : parse(name);
     require(parameters.size() == 4, "A budget maintenance has 4 parameters; got " +
                                         std::to_string(parameters.size()) + ".");
     for (const double number : {parameters[0], parameters[2], parameters[3]}) {
@@ -137,6 +141,7 @@ class Compression {
     Compression compression(std::move(budget), way, static_cast<Index>(parameters[0]),
                             parameters[1], static_cast<std::uint64_t>(parameters[2]));
     compression.coins_ = static_cast<std::uint64_t>(parameters[3]);
+    compression.cap_grows_ = cap_grows;
     return compression;
   }
 
@@ -170,7 +175,7 @@ class Compression {
   }
 
   Index cap_after(Index samples) const {
-    if (way_ != Way::project || rate_ == 0) return max_points_;
+    if (!cap_grows_) return max_points_;
     const double grown = rate_ * std::pow(static_cast<double>(samples), 2.0 / 3);
     const auto most = static_cast<double>(kLargestGrown);
     return std::max(max_points_, static_cast<Index>(std::min(grown, most)));
@@ -194,6 +199,7 @@ class Compression {
   double rate_;
   std::uint64_t seed_;
   std::uint64_t coins_ = 0;
+  bool cap_grows_ = false;
 };
 
 }  // namespace parsimon

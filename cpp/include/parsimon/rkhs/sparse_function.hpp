@@ -44,6 +44,8 @@ struct Move {
   double shrink;
   Limit limit;
   ConstRows increments = RowMatrix(0, 0);
+  // If the function keeps statistics: the samples that they have pending, if there are any.
+  const Dictionary* pending = nullptr;
 
   bool adds_nothing() const { return active.empty() && increments.rows() == 0; }
 };
@@ -123,7 +125,7 @@ class SparseFunction {
   void compare(const ConstRows& samples, Batch& batch) {
     if (changes_ >= kDrifted) refactor();
     has_moved_ = false;
-    joined_count_ = 0;
+    joined_.clear();
     dictionary_.make_views(samples, batch.views);
     auto values = batch.kernel_values.resize(model_order(), samples.rows());
     if (model_order() > 0) {
@@ -145,28 +147,13 @@ class SparseFunction {
   // after the step, one column each.
   RowBuffer::Map coordinates(const Batch& batch, const std::vector<Index>& chosen) {
     const auto count = static_cast<Index>(chosen.size());
-    const Index known = batch.kernel_values.rows();
+    const auto sample = [&](Index k) { return chosen[static_cast<std::size_t>(k)]; };
+    const Index known = basis_size() - static_cast<Index>(joined_.size());
     auto values = chosen_values_.resize(basis_size(), count);
-    joined_.clear();
     for (Index i = 0; i < basis_size(); ++i) {
-      const Index origin = has_moved_ ? order_[static_cast<std::size_t>(i)] : i;
-      if (origin >= known) {
-        joined_.push_back(i);
-        continue;
-      }
-      const double* from = batch.kernel_values.row(origin).data();
-      for (Index k = 0; k < count; ++k) values(i, k) = from[chosen[static_cast<std::size_t>(k)]];
-    }
-    if (!joined_.empty()) {
-      const std::vector<View> joined = dictionary_.views_of(joined_);
-      const Index samples = batch.kernel_values.columns();
-      auto block = joined_values_.resize(static_cast<Index>(joined_.size()), samples);
-      dictionary_.kernel().block(joined.data(), batch.views.data(), block);
-      for (Index j = 0; j < block.rows(); ++j) {
-        const Index i = joined_[static_cast<std::size_t>(j)];
-        for (Index k = 0; k < count; ++k)
-          values(i, k) = block(j, chosen[static_cast<std::size_t>(k)]);
-      }
+      const double* from = i < known ? batch.kernel_values.row(before_step(i)).data()
+                                     : late_batch_.row(joined(i)).data();
+      for (Index k = 0; k < count; ++k) values(i, k) = from[sample(k)];
     }
     auto whitened = chosen_coordinates_.resize(basis_size(), count);
     factor_.whiten(values, whitened);
@@ -174,21 +161,24 @@ class SparseFunction {
   }
 
   // What the points that joined the basis in the last step add to the coordinates of the pending
-  // samples of the statistics, which are these: with psi_n = T k(D, d_n) of the n-th of them,
+  // samples of the statistics: with psi_n = T k(D, d_n) of the n-th of them,
   //
   //   k(d_n, x) = sum over all coordinates i of psi_n(i) phi_i(x)
-  void complete_pending(const Dictionary& pending) {
-    const Index count = joined_count_, known = basis_size() - count;
-    if (count == 0 || pending.size() == 0) return;
-    std::vector<Index> latest(static_cast<std::size_t>(count));
-    std::iota(latest.begin(), latest.end(), known);
-    const std::vector<View> joined = dictionary_.views_of(latest);
-    RowMatrix gram(model_order(), count), psi(basis_size(), count),
-        explained(count, pending.size());
-    dictionary_.kernel().block(dictionary_.views(), joined.data(), gram);
-    factor_.whiten(gram.topRows(basis_size()), psi);
-    RowMatrix values(count, pending.size());
-    dictionary_.kernel().block(joined.data(), pending.views(), values);
+  void complete_pending() {
+    const auto count = static_cast<Index>(joined_.size());
+    const Index known = basis_size() - count, pending = statistics_->pending();
+    if (count == 0 || pending == 0) return;
+    RowMatrix gram(basis_size(), count), psi(basis_size(), count);
+    for (Index i = 0; i < basis_size(); ++i) {
+      const double* from = i < known ? candidates_.cross().row(before_step(i)).data()
+                                     : late_gram_.row(joined(i)).data();
+      for (Index n = 0; n < count; ++n) gram(i, n) = from[joined(known + n)];
+    }
+    factor_.whiten(gram, psi);
+    RowMatrix values(count, pending), explained(count, pending);
+    for (Index n = 0; n < count; ++n) {
+      std::copy_n(late_pending_.row(joined(known + n)).data(), pending, &values(n, 0));
+    }
     if (known > 0) {
       linalg::multiply_transpose_by(psi.topRows(known),
                                     statistics_->pending_features().topRows(known), explained);
@@ -227,7 +217,7 @@ class SparseFunction {
     auto cross = candidates_.cross().all();
     linalg::select_columns(move.batch.kernel_values.all(), move.active, count, cross, old);
     dependents_.refresh(dictionary_, factor_);
-    if (statistics_) statistics_->reserve(basis_size() + candidates_.size(), 0);
+    if (statistics_) prepare_statistics(move);
     drifted_ = has_drifted();
   }
 
@@ -360,6 +350,29 @@ class SparseFunction {
       candidates_.add({true, i, dictionary_.id(i)}, dictionary_.views(), weights_.row(i).data(),
                       weights_.columns());
     }
+  }
+
+  // All that statistics need of the kernel once points have joined: it may fail now, but not then.
+  void prepare_statistics(const Move& move) {
+    statistics_->reserve(basis_size() + candidates_.size(), 0);
+    const Kernel& kernel = dictionary_.kernel();
+    late_gram_ = candidates_.gram();
+    late_batch_.resize(candidates_.size(), move.samples.rows());
+    if (candidates_.size() == 0) return;
+    kernel.block(candidates_.views(), move.batch.views.data(), late_batch_.all());
+    require_finite(late_batch_);
+    if (move.pending == nullptr) return;
+    late_pending_.resize(candidates_.size(), move.pending->size());
+    kernel.block(candidates_.views(), move.pending->views(), late_pending_.all());
+    require_finite(late_pending_);
+  }
+
+  // Where a point of the basis was in the dictionary before the step.
+  Index before_step(Index i) const { return has_moved_ ? order_[static_cast<std::size_t>(i)] : i; }
+  // Which of the candidates it was, if it joined in the step: such points are the last ones.
+  Index joined(Index i) const {
+    const auto latest = static_cast<std::size_t>(i - basis_size()) + joined_.size();
+    return joined_[latest];
   }
 
   // What turns coordinates of this basis into those of a fresh one: T_fresh K(fresh, this) T'.
@@ -574,7 +587,7 @@ class SparseFunction {
     factor_.forget_turns();
     if (newcomers_.size() == 0) return;
     factor_.append(newcomers_.coefficient_rows(), newcomers_.factor());
-    joined_count_ = newcomers_.size();
+    for (const Index k : newcomers_.present()) joined_.push_back(newcomers_.order(k));
     if (statistics_) statistics_->grow(newcomers_.shares_of_lost());
   }
 
@@ -670,7 +683,6 @@ class SparseFunction {
 
   std::optional<Statistics> statistics_;
   bool has_restored_factor_ = false;
-  Index joined_count_ = 0;  // points that have joined the basis since compare()
   bool has_moved_ = false;  // since compare(): order_ says where each point was then
 
   Dependents dependents_;
@@ -686,9 +698,11 @@ class SparseFunction {
   std::vector<double> self_kernel_;
   std::vector<View> probe_views_;
   RowBuffer probe_values_;
-  std::vector<Index> joined_;
+  std::vector<Index> joined_;  // candidates that have joined the basis since compare()
+  RowBuffer late_gram_;        // kernel values of candidates: among each other, with the batch, and
+  RowBuffer late_batch_;       // with the pending samples
+  RowBuffer late_pending_;
   RowBuffer chosen_values_;
-  RowBuffer joined_values_;
   RowBuffer chosen_coordinates_;
   RowBuffer solved_weights_;
 };

@@ -1,0 +1,121 @@
+"""Weights that are solved: streams, drift, compression, settings."""
+
+import copy
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from parsimon import POLKClassifier, POLKRegressor
+from parsimon.datasets import make_multidist
+
+
+def curve(count, seed=0):
+    random = np.random.RandomState(seed)
+    X = random.uniform(-1, 1, (count, 1))
+    return X, 2 * X[:, 0] + 3 * np.sin(6 * X[:, 0]) + 0.2 * random.normal(size=count)
+
+
+def stream(model, X, y, rows=500, **options):
+    for start in range(0, len(X), rows):
+        model.partial_fit(X[start : start + rows], y[start : start + rows], **options)
+    return model
+
+
+@pytest.fixture(name="multidist", scope="module")
+def _multidist():
+    X, y = make_multidist(6000, random_state=0)
+    return X[:4000], y[:4000], X[4000:], y[4000:]
+
+
+def test_one_pass_is_near_a_batch_fit(multidist):
+    X, y, X_test, y_test = multidist
+    once = stream(POLKClassifier(), X, y, classes=range(5))
+    batch = POLKClassifier(random_state=0).fit(X, y)
+    stepped = stream(POLKClassifier(solver="sgd"), X, y, classes=range(5))
+    assert once.score(X_test, y_test) > batch.score(X_test, y_test) - 0.01
+    assert once.score(X_test, y_test) > stepped.score(X_test, y_test)
+    assert once.model_order_ < 60
+
+
+def test_one_pass_regression_is_near_the_noise():
+    X, y = curve(10_000)
+    model = stream(POLKRegressor(), X, y)
+    grid = np.linspace(-1, 1, 500)[:, None]
+    excess = np.mean((model.predict(grid) - 2 * grid[:, 0] - 3 * np.sin(6 * grid[:, 0])) ** 2)
+    assert excess < 0.0015
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_every_classification_loss_is_solved(loss, multidist):
+    X, y, X_test, y_test = multidist
+    for labels, test_labels in ((y, y_test), (y > 1, y_test > 1)):
+        model = POLKClassifier(loss, random_state=0).fit(X, labels)
+        assert model.score(X_test, test_labels) > 0.93
+        once = stream(POLKClassifier(loss), X, labels, classes=np.unique(labels))
+        assert once.score(X_test, test_labels) > 0.92
+
+
+@pytest.mark.parametrize("loss", ["huber(0.5)", "epsilon_insensitive", "pinball(0.5)"])
+def test_every_regression_loss_is_solved(loss):
+    X, y = curve(3000)
+    for model in (POLKRegressor(loss, random_state=0).fit(X, y), stream(POLKRegressor(loss), X, y)):
+        assert model.score(X, y) > 0.98
+
+
+def test_labels_that_are_flipped_are_learned_again():
+    random = np.random.RandomState(0)
+    X = random.normal(size=(24_000, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    y[20_000:] = 1 - y[20_000:]
+    for half_life in ("auto", 1000):
+        model = stream(POLKClassifier(half_life=half_life), X, y, classes=[0, 1])
+        assert model.score(X[20_000:], y[20_000:]) > 0.9
+    never = stream(POLKClassifier(half_life=None), X, y, classes=[0, 1])
+    assert never.score(X[20_000:], y[20_000:]) < 0.9
+
+
+def test_what_is_compressed_is_solved_again(multidist):
+    X, y, X_test, y_test = multidist
+    model = stream(POLKClassifier(parsimony=1e-4), X, y, classes=range(5))
+    before, points = model.score(X_test, y_test), model.model_order_
+    smaller = copy.deepcopy(model)
+    moved = smaller.compress(max_points=points // 2)
+    assert smaller.model_order_ == points // 2
+    assert moved > 0
+    assert smaller.score(X_test, y_test) > before - 0.01
+    smaller.partial_fit(X[:500], y[:500])
+    within = copy.deepcopy(model)
+    assert within.compress(budget=0.5) <= 0.5
+    assert within.model_order_ <= points
+    with pytest.raises(ValueError, match=r"solver='sgd' cannot"):
+        stream(POLKClassifier(solver="sgd"), X, y, classes=range(5)).compress(max_points=3)
+    with pytest.raises(ValueError, match=r"max_points must be an integer of at least 1"):
+        model.compress(max_points=0)
+
+
+def test_fit_is_where_a_stream_goes_on(multidist):
+    X, y, X_test, y_test = multidist
+    model = POLKClassifier(random_state=0).fit(X, y)
+    before = model.score(X_test, y_test)
+    stream(model, X[:1000], y[:1000], rows=100)
+    assert model.score(X_test, y_test) > before - 0.01
+
+
+@pytest.mark.parametrize("half_life", [0, -3, np.inf, "never", True])
+def test_half_lives_that_make_no_sense(half_life):
+    with pytest.raises(ValueError, match=r"half_life must be a positive, finite number of samples"):
+        POLKRegressor(half_life=half_life).fit(*curve(50))
+
+
+@pytest.mark.parametrize("word", ["budget", "parsimony"])
+def test_weights_are_not_solved_where_every_sample_is_kept(word):
+    with pytest.raises(ValueError, match=r"keeps every sample.*solver='sgd'"):
+        POLKRegressor(**{word: 0}).fit(*curve(50))
+    POLKRegressor(**{word: 0}, solver="sgd", epochs=1).fit(*curve(50))
+
+
+def test_weights_are_the_same_whatever_the_number_of_threads(multidist):
+    X, y, X_test, _ = multidist
+    one, two = (POLKClassifier(n_jobs=n, random_state=0).fit(X[:1000], y[:1000]) for n in (1, 2))
+    assert_allclose(one.decision_function(X_test), two.decision_function(X_test), rtol=0, atol=0)
