@@ -25,7 +25,8 @@ struct NewtonSettings {
   double ridge_per_sample = 0;
   // In samples; infinite: nothing is forgotten.
   double half_life = std::numeric_limits<double>::infinity();
-  // Whether memory is shortened while the losses are larger than the model expects.
+  // Whether memory is shortened while the losses are larger than the model expects, and bounded by
+  // so many samples per point that it does not matter otherwise.
   bool adapts = false;
 
   void check() const {
@@ -249,6 +250,10 @@ class Newton {
   static constexpr Index kKept = 1024;
   // How often the parabolas of the latest samples are moved to where the function is by then.
   static constexpr int kRounds = 3;
+  // If memory adapts: samples that are remembered at most, per point. Points come and go, and what
+  // the past says of late ones is not exact: it must not outweigh the present for ever. The weights
+  // are as uncertain as one sample in so many makes them, which nobody will notice.
+  static constexpr double kMemory = 1000;
   // The share by which their curvature may be too small in all.
   static constexpr double kRevise = 1;
   // A solution costs as much as learning from a few samples per point: there is one for every
@@ -278,9 +283,11 @@ class Newton {
 
   // The past fades: by its half-life, and faster while the stream is changing.
   void forget(Statistics& statistics) {
-    const double by_age = std::exp2(-unsolved_ / settings_.half_life);
+    double by_age = std::exp2(-unsolved_ / settings_.half_life);
     double by_drift = 1;
     if (settings_.adapts) {
+      const double most = kMemory * static_cast<double>(std::max<Index>(statistics.size(), 1));
+      by_age *= std::min(1.0, most / (remembered_ + fresh_weight_));
       by_drift = drift_.memory_to_keep(remembered_, unsolved_, statistics.size());
       const double fresh = seen_ - unsolved_;
       for (Pending& sample : pending_) sample.weight *= sample.time < fresh ? by_drift : 1;
