@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from persistence_common import WAYS, assert_learning_goes_on, through_file
-from polk_common import GIVEN, curve, gaussian, state, task
+from polk_common import GIVEN, SGD, curve, gaussian, state, task
 
 import parsimon
 from parsimon import POLKClassifier, POLKRegressor, SPPPOTClassifier, _core, kernels
@@ -21,11 +21,14 @@ ESTIMATORS = {
     "hinge": lambda: POLKClassifier(**GIVEN),
     "two classes": lambda: POLKClassifier(**GIVEN),
     "logistic": lambda: POLKClassifier("logistic", epochs=3, random_state=0),
-    "last iterate": lambda: POLKClassifier(**{**GIVEN, "average": False}),
+    "gradient steps": lambda: POLKClassifier(**SGD),
+    "last iterate": lambda: POLKClassifier(**{**SGD, "average": False}),
     "falling rate": lambda: POLKClassifier(**{**GIVEN, "schedule": PowerLaw(0.6, 7)}),
     "held order": lambda: POLKClassifier(budget=AdaptiveBudget(12), epochs=3, random_state=0),
     "capped": lambda: POLKClassifier(max_points=12, epochs=3, random_state=0),
-    "no compression": lambda: POLKClassifier(budget=0, epochs=2, random_state=0),
+    "no compression": lambda: POLKClassifier(
+        budget=0, solver="sgd", epochs=2, random_state=0
+    ),
     "all compressed": lambda: POLKClassifier(budget=1e9, epochs=2, random_state=0),
     "nearly dependent": lambda: POLKClassifier(**{**GIVEN, "kernel": kernels.Gaussian(30.0)}),
     "composite": lambda: POLKClassifier(

@@ -88,7 +88,7 @@ class POLKClassifier(Classifier):
 
     Parameters
     ----------
-    {loss, kernel, gamma, solver, parsimony, budget, max_points, half_life, learning_rate, schedule,
+    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, solver, half_life, schedule,
     regularization, batch_size, epochs, shuffle, average, refit, dtype, n_jobs, random_state,
     verbose}
 
@@ -157,7 +157,7 @@ class POLKRegressor(Regressor):
 
     Parameters
     ----------
-    {loss, kernel, gamma, solver, parsimony, budget, max_points, half_life, learning_rate, schedule,
+    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, solver, half_life, schedule,
     regularization, batch_size, epochs, shuffle, average, normalize_y, refit, dtype, n_jobs,
     random_state, verbose}
 
