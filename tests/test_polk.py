@@ -248,11 +248,11 @@ def test_the_first_block_fixes_the_normalisation(curve):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("budget", [0.05, 0.0])
-def test_refit_is_the_exact_minimiser_on_the_dictionary(weighted, budget, curve):
+@pytest.mark.parametrize(("budget", "solver"), [(0.05, "newton"), (0.05, "sgd"), (0.0, "sgd")])
+def test_refit_is_the_exact_minimiser_on_the_dictionary(weighted, budget, solver, curve):
     X, y = curve
     counts = np.random.RandomState(2).randint(0, 3, len(X)).astype(float) if weighted else None
-    given = {**SGD, "parsimony": "auto", "budget": budget, "normalize_y": False}
+    given = {**GIVEN, "parsimony": "auto", "budget": budget, "normalize_y": False, "solver": solver}
     model = POLKRegressor(refit=True, **given).fit(X, y, sample_weight=counts)
     D = model.dictionary_
     K, k = gaussian(D, D), gaussian(X, D)
