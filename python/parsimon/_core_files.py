@@ -51,7 +51,7 @@ def _learned(archive: Archive, classifier: Any, regressor: Any, given: Any) -> E
 
 def _polk(archive: Archive, kernel: Kernel) -> Estimator:
     given = given_by(archive, "parsimony") | {"kernel": kernel}
-    polk = given | {"max_points": None} | _solver(archive)
+    polk = given | _solver(archive)
     rule = archive.get("maintenance", "none")
     if rule == "none":
         return _learned(archive, POLKClassifier, POLKRegressor, polk)
@@ -71,10 +71,12 @@ def _polk(archive: Archive, kernel: Kernel) -> Estimator:
 
 def _solver(archive: Archive) -> dict[str, Any]:
     """Return how the weights of POLK are found."""
+    if archive["loss"] == "mirror_logistic":  # SPPPOT's, which has no choice
+        return {}
     if "newton" not in archive:
-        return {"solver": "sgd"}
+        return {"solver": "sgd", "max_points": None}
     ridge, _, half_life, adapts = archive["newton"].tolist()
-    given: dict[str, Any] = {"solver": "newton"}
+    given: dict[str, Any] = {"solver": "newton", "max_points": None}
     given["half_life"] = "auto" if adapts else half_life or None
     if ridge > 0:  # one that was given would be for each sample
         given["regularization"] = "auto"
