@@ -138,6 +138,7 @@ def with_points(model_order: int, features: int, **settings: Any) -> POLKClassif
     # One mini-batch and no compression: every sample becomes a point of the model.
     model = POLKClassifier(
         kernel=kernels.Gaussian(features**0.5),
+        solver="sgd",
         learning_rate=1.0,
         budget=0.0,
         batch_size=model_order,

@@ -51,6 +51,7 @@ def offered(name: str) -> dict[str, Any]:
         "learning_rate": SETTINGS[name]["learning_rate"],
         "regularization": REGULARIZATION,
         "batch_size": BATCH_SIZE,
+        "solver": "sgd",
         "average": False,
     }
 

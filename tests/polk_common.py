@@ -21,6 +21,9 @@ GIVEN = {
     "random_state": 0,
 }
 ONE_PASS = {**GIVEN, "epochs": 1, "shuffle": False}
+# The papers' algorithm: gradient steps are the weights.
+SGD = {**GIVEN, "solver": "sgd"}
+ONE_PASS_OF_SGD = {**ONE_PASS, "solver": "sgd"}
 REGRESSION_LOSSES = ["squared", "huber", "huber(0.5)", "epsilon_insensitive", "pinball(0.3)"]
 
 

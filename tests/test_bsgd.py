@@ -116,7 +116,7 @@ def test_there_are_never_more_points(maintenance):
 def test_without_pressure_it_is_polk_without_compression():
     X, y = task()
     model = BSGDClassifier(**GIVEN, max_points=10**6, maintenance="remove").fit(X, y)
-    polk = POLKClassifier(**GIVEN, budget=0, batch_size=1).fit(X, y)
+    polk = POLKClassifier(**GIVEN, budget=0, batch_size=1, solver="sgd").fit(X, y)
     assert_array_equal(model.decision_function(X), polk.decision_function(X))
     assert not model.trace_["compression_error"].any()
 

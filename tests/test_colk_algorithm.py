@@ -231,7 +231,7 @@ def test_the_regressor_without_risk_is_polk_to_the_last_bit(case, targets):
     settings = {**WITHOUT_RISK[case], "random_state": 3}
     # What belongs to risk has no say, whatever it is.
     model = COLKRegressor(None, clip=0.1, risk_weight=7.0, tracking_rate=1.0, **settings)
-    polk = POLKRegressor(**settings)
+    polk = POLKRegressor(solver="sgd", **settings)
     weight = np.arange(600) % 3
     for name, extra in (("fit", {}), ("partial_fit", {}), ("fit", {"sample_weight": weight})):
         getattr(model, name)(X, y, **extra)
@@ -251,7 +251,8 @@ def test_the_classifier_without_risk_is_logistic_polk_to_the_last_bit(classes, s
     y = y % classes
     model = COLKClassifier(None, random_state=0, epochs=settings.get("epochs", 2), budget=None)
     model.set_params(**settings)
-    polk = POLKClassifier("logistic", random_state=0, epochs=2).set_params(**settings)
+    polk = POLKClassifier("logistic", solver="sgd", random_state=0, epochs=2)
+    polk.set_params(**settings)
     for name in ("fit", "partial_fit"):
         getattr(model, name)(X, y)
         getattr(polk, name)(X, y)

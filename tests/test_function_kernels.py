@@ -141,9 +141,8 @@ def test_a_kernel_that_uses_its_own_model_is_refused():
             model.predict(a)
         return a @ b.T
 
-    model = POLKRegressor(
-        kernel=Function(recursive), learning_rate=0.1, regularization=0.0, budget=0
-    )
+    given = {"learning_rate": 0.1, "regularization": 0.0, "budget": 0, "solver": "sgd"}
+    model = POLKRegressor(kernel=Function(recursive), **given)
     X = np.arange(12.0).reshape(6, 2) / 10
     model.partial_fit(X, X[:, 0])
     before = model.weights_

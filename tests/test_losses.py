@@ -146,7 +146,7 @@ def smooth_values(text, predictions, targets):
             np.logaddexp.reduce(predictions, axis=1) - predictions[np.arange(len(targets)), targets]
         )
     v = np.maximum(violations(text, predictions, targets), 0)
-    return v**2 / 2 if "squared" in text else np.where(v < 1, v**2 / 2, v - 0.5)
+    return v**2 / 2 if "squared" in text else np.where(v < 2, v**2 / 2, 2 * v - 2)
 
 
 @pytest.mark.parametrize("text", EVERY)

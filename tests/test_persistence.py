@@ -1,6 +1,7 @@
 """Files, pickles and copies: learning goes on as if it had not stopped, and nothing is trusted."""
 
 import copy
+import json
 import os
 import pickle
 from pathlib import Path
@@ -9,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from persistence_common import WAYS, assert_learning_goes_on, through_file
-from polk_common import GIVEN, curve, gaussian, state, task
+from polk_common import GIVEN, SGD, curve, gaussian, state, task
 
 import parsimon
-from parsimon import POLKClassifier, POLKRegressor, SPPPOTClassifier, _core, kernels
+from parsimon import POLKClassifier, POLKRegressor, SPPPOTClassifier, _core, _io, kernels
 from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -21,11 +22,14 @@ ESTIMATORS = {
     "hinge": lambda: POLKClassifier(**GIVEN),
     "two classes": lambda: POLKClassifier(**GIVEN),
     "logistic": lambda: POLKClassifier("logistic", epochs=3, random_state=0),
-    "last iterate": lambda: POLKClassifier(**{**GIVEN, "average": False}),
+    "gradient steps": lambda: POLKClassifier(**SGD),
+    "last iterate": lambda: POLKClassifier(**{**SGD, "average": False}),
     "falling rate": lambda: POLKClassifier(**{**GIVEN, "schedule": PowerLaw(0.6, 7)}),
     "held order": lambda: POLKClassifier(budget=AdaptiveBudget(12), epochs=3, random_state=0),
     "capped": lambda: POLKClassifier(max_points=12, epochs=3, random_state=0),
-    "no compression": lambda: POLKClassifier(budget=0, epochs=2, random_state=0),
+    "no compression": lambda: POLKClassifier(
+        budget=0, solver="sgd", epochs=2, random_state=0
+    ),
     "all compressed": lambda: POLKClassifier(budget=1e9, epochs=2, random_state=0),
     "nearly dependent": lambda: POLKClassifier(**{**GIVEN, "kernel": kernels.Gaussian(30.0)}),
     "composite": lambda: POLKClassifier(
@@ -185,8 +189,57 @@ def test_the_first_format_can_still_be_read():
     assert_array_equal(model.predict(X), expected["labels"])
     assert model.t_ == 400
     assert model.get_params()["batch_size"] == 16
+    # What there was before there was a choice.
+    assert model.solver == "sgd"
+    assert model.max_points is None
     model.partial_fit(X, model.classes_[y])
     assert_allclose(model.decision_function(X)[::10], expected["continued"], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("cls", [POLKClassifier, POLKRegressor])
+@pytest.mark.parametrize("cap", [{}, {"max_points": 9}])
+def test_a_file_from_before_the_solver_goes_on_with_gradient_steps(cls, cap, tmp_path):
+    X, y = task()
+    model = cls(**{**SGD, "max_points": None, **cap}).fit(X[:200], y[:200])
+    archive = _io.to_archive(model)
+    parameters = json.loads(archive["estimator.parameters"])
+    for name in ("solver", "half_life", *({"max_points"} - cap.keys())):
+        del parameters[name]
+    archive["estimator.parameters"] = json.dumps(parameters)
+    archive.write(str(tmp_path / "model"))
+    again = parsimon.load(tmp_path / "model")
+    assert again.get_params() == model.get_params()
+    assert state(again.partial_fit(X[200:], y[200:])) == state(model.partial_fit(X[200:], y[200:]))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"half_life": 300.0, "budget": 0.05},
+        {"half_life": None, "regularization": 1e-4, "parsimony": 0.02},
+        {"max_points": 15, "budget": 0.01},
+        {"max_points": 15, "budget": 0},
+        {"solver": "sgd", "max_points": None, "regularization": 1e-4, "budget": 0.05},
+        {"solver": "sgd", "max_points": 15, "regularization": 1e-4, "budget": 0.05},
+    ],
+    ids=str,
+)
+def test_a_core_file_tells_how_its_weights_are_found(given, tmp_path):
+    X, y = task()
+    model = POLKClassifier(kernel=kernels.Gaussian(0.7), **given)
+    model.partial_fit(X[:200], y[:200], classes=range(5))
+    path = tmp_path / "core.parsimon"
+    _core.Archive(dict(model._model.to_archive())).write(str(path))
+    again = parsimon.load(path)
+    assert type(again) is POLKClassifier
+    expected = {"solver": "newton", "half_life": "auto", "max_points": None, **given}
+    if not given:
+        expected["max_points"] = "auto"
+    assert {name: again.get_params()[name] for name in expected} == expected
+    again.partial_fit(X[200:], y[200:])
+    model.partial_fit(X[200:], y[200:])
+    assert_array_equal(again.decision_function(X), model.decision_function(X))
 
 
 def test_a_core_file_with_a_budget_and_a_cap_is_polks(tmp_path):

@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from polk_common import GIVEN, ONE_PASS, REGRESSION_LOSSES, curve, gaussian, state, task
+from polk_common import (
+    GIVEN,
+    ONE_PASS,
+    ONE_PASS_OF_SGD,
+    REGRESSION_LOSSES,
+    SGD,
+    curve,
+    gaussian,
+    state,
+    task,
+)
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -30,10 +40,13 @@ def _curve():
 # -- fit and partial_fit ---------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("solver", ["newton", "sgd"])
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
-def test_partial_fit_is_one_unshuffled_epoch_of_fit(loss, task):
+def test_partial_fit_is_one_unshuffled_epoch_of_fit(loss, solver, task):
     X, y = task
-    same = {"epochs": 1, "shuffle": False, "regularization": 1e-6}
+    same = {"epochs": 1, "shuffle": False, "regularization": 1e-6, "solver": solver}
+    # What fit does differently: a cap that is smaller, and solving once more in the end.
+    same |= {"max_points": None, "refit": False} if solver == "newton" else {}
     fitted = POLKClassifier(loss, **same).fit(X, y)
     streamed = POLKClassifier(loss, **same).partial_fit(X, y, classes=range(5))
     assert state(fitted) == state(streamed)
@@ -193,7 +206,7 @@ def test_quantiles():
 def test_several_targets_are_learned_side_by_side(curve):
     X, y = curve
     Y = np.column_stack([y, 100 * y**2, X[:, 0] - 7])
-    given = {**GIVEN, "parsimony": 0.0, "refit": False}
+    given = {**SGD, "parsimony": 0.0, "refit": False}
     model = POLKRegressor(**given).fit(X, Y)
     assert model.predict(X).shape == Y.shape
     assert model.intercept_.shape == (3,)
@@ -235,11 +248,11 @@ def test_the_first_block_fixes_the_normalisation(curve):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("budget", [0.05, 0.0])
-def test_refit_is_the_exact_minimiser_on_the_dictionary(weighted, budget, curve):
+@pytest.mark.parametrize(("budget", "solver"), [(0.05, "newton"), (0.05, "sgd"), (0.0, "sgd")])
+def test_refit_is_the_exact_minimiser_on_the_dictionary(weighted, budget, solver, curve):
     X, y = curve
     counts = np.random.RandomState(2).randint(0, 3, len(X)).astype(float) if weighted else None
-    given = {**GIVEN, "parsimony": "auto", "budget": budget, "normalize_y": False}
+    given = {**GIVEN, "parsimony": "auto", "budget": budget, "normalize_y": False, "solver": solver}
     model = POLKRegressor(refit=True, **given).fit(X, y, sample_weight=counts)
     D = model.dictionary_
     K, k = gaussian(D, D), gaussian(X, D)
@@ -266,7 +279,7 @@ def test_weights_of_one_are_no_weights(task, curve):
 def test_a_sample_of_weight_zero_is_not_learned_from(task):
     X, y = task
     weight = (np.arange(len(X)) % 3 > 0).astype(float)
-    given = {**ONE_PASS, "parsimony": 0.0}
+    given = {**ONE_PASS_OF_SGD, "parsimony": 0.0}
     model = POLKClassifier("logistic", **given).fit(X, y, sample_weight=weight)
     assert_array_equal(model.dictionary_, X[weight > 0])
     assert model.trace_["active"].sum() == np.count_nonzero(weight)
@@ -278,7 +291,7 @@ def test_a_sample_of_weight_zero_is_not_learned_from(task):
 
 def test_a_weight_scales_the_gradient(curve):
     X, y = curve
-    given = {**ONE_PASS, "regularization": 0.0, "normalize_y": False, "refit": False}
+    given = {**ONE_PASS_OF_SGD, "regularization": 0.0, "normalize_y": False, "refit": False}
     doubled = POLKRegressor(**given).fit(X, y, sample_weight=np.full(len(X), 2.0))
     faster = POLKRegressor(**{**given, "learning_rate": 3.0, "parsimony": 0.01 / 2**1.5}).fit(X, y)
     assert doubled.trace_["budget"][0] == pytest.approx(faster.trace_["budget"][0])

@@ -76,8 +76,9 @@ def test_a_sample_is_a_few_calls_away_from_the_core(cls):
 
 def test_a_first_block_chooses_all_settings_in_about_a_hundred_calls():
     X, y = task()
+    # One of the settings is how the weights are solved.
     calls = own_calls(lambda: POLKClassifier().partial_fit(X, y, classes=range(5)))
-    assert len(calls) <= 112, calls
+    assert len(calls) <= 125, calls
     # Six widths are compared.
     calls = own_calls(lambda: POLKRegressor().partial_fit(*curve()))
     assert len(calls) <= 150, calls

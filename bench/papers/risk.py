@@ -40,6 +40,7 @@ SETTINGS: Mapping[str, Any] = {
     "learning_rate": 0.02,
     "budget": 0.002,
     "regularization": 0.0,
+    "solver": "sgd",
     "batch_size": 1,
     "epochs": 1,
     "shuffle": False,

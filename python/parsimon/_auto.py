@@ -69,6 +69,7 @@ class Choices:
         self._classes = samples.n_classes
         self._intercept = intercept
         self._size = len(samples)
+        self._solves = getattr(estimator, "solver", "sgd") == "newton"
         self._batch = min(int(estimator.batch_size), self._size)
         self._X, self._targets = _subsample(samples, _SUBSAMPLE)
 
@@ -121,7 +122,8 @@ class Choices:
         enough = len(self._X) >= _ENOUGH
         alphas = np.logspace(low, high, count) if enough else np.array([_CAUTIOUS_RIDGE])
         fits = [_fit_ridge(kernel, self._X, self._targets, alphas) for kernel in self._candidates]
-        best = min(range(len(fits)), key=lambda i: fits[i].error)
+        errors = [fit.error for fit in fits]
+        best = errors.index(min(errors))
         if len(fits) == 1 or self._size <= _SUBSAMPLE:
             return fits[best]
         # Where there is hardly any noise, the best width still shrinks as samples are added: look
@@ -178,10 +180,6 @@ class Choices:
         never = isinstance(half_life, str) or half_life is None
         lasting = np.inf if never else float(half_life)
         return NewtonSettings(ridge, per_sample, lasting, half_life == "auto")
-
-    @property
-    def _solves(self) -> bool:
-        return getattr(self._estimator, "solver", "sgd") == "newton"
 
     @property
     def epochs(self) -> int:

@@ -51,18 +51,36 @@ def _learned(archive: Archive, classifier: Any, regressor: Any, given: Any) -> E
 
 def _polk(archive: Archive, kernel: Kernel) -> Estimator:
     given = given_by(archive, "parsimony") | {"kernel": kernel}
+    polk = given | _solver(archive)
     rule = archive.get("maintenance", "none")
     if rule == "none":
-        return _learned(archive, POLKClassifier, POLKRegressor, given)
+        return _learned(archive, POLKClassifier, POLKRegressor, polk)
     cap, rate = archive["maintenance.parameters"][:2].tolist()
-    given["max_points"] = int(cap)
-    # BSGD has a cap and no budget; POLK may have both.
-    if rule == "project" and given.get("budget") != 0:
-        return _learned(archive, POLKClassifier, POLKRegressor, given)
-    given["maintenance_rate"] = rate
-    for word in ("budget", "parsimony"):
+    words = ("budget", "parsimony")
+    if rule == "project" and rate > 0:  # a cap that grows is one that is left to us
+        polk = {name: value for name, value in polk.items() if name not in words}
+        return _learned(archive, POLKClassifier, POLKRegressor, polk | {"max_points": "auto"})
+    # BSGD has a cap and no budget, and solves nothing; POLK may have both.
+    if rule == "project" and (given.get("budget") != 0 or "newton" in archive):
+        return _learned(archive, POLKClassifier, POLKRegressor, polk | {"max_points": int(cap)})
+    for word in words:
         given.pop(word, None)
-    return _learned(archive, BSGDClassifier, BSGDRegressor, given | {"maintenance": rule})
+    given |= {"max_points": int(cap), "maintenance": rule, "maintenance_rate": rate}
+    return _learned(archive, BSGDClassifier, BSGDRegressor, given)
+
+
+def _solver(archive: Archive) -> dict[str, Any]:
+    """Return how the weights of POLK are found."""
+    if archive["loss"] == "mirror_logistic":  # SPPPOT's, which has no choice
+        return {}
+    if "newton" not in archive:
+        return {"solver": "sgd", "max_points": None}
+    ridge, _, half_life, adapts = archive["newton"].tolist()
+    given: dict[str, Any] = {"solver": "newton", "max_points": None}
+    given["half_life"] = "auto" if adapts else half_life or None
+    if ridge > 0:  # one that was given would be for each sample
+        given["regularization"] = "auto"
+    return given
 
 
 def _colk(archive: Archive, kernel: Kernel) -> Estimator:

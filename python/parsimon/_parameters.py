@@ -130,8 +130,7 @@ def check_together(given: dict[str, Any]) -> None:
             "Give budget, which is the budget itself, or parsimony, the constant of one that "
             "follows the learning rate, not both."
         )
-    words = ("budget", "parsimony")
-    keeps_all = any(is_number(given.get(word)) and given[word] == 0 for word in words)
+    keeps_all = given.get("budget") == 0 or given.get("parsimony") == 0
     if given.get("solver") == "newton" and keeps_all and not is_number(given.get("max_points")):
         raise ValueError(
             "A budget or parsimony of 0 keeps every sample, and weights can only be solved on "

@@ -125,7 +125,7 @@ class POLKClassifier(_Compressible, Classifier):
 
     Parameters
     ----------
-    {loss, kernel, gamma, solver, parsimony, budget, max_points, half_life, learning_rate, schedule,
+    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, solver, half_life, schedule,
     regularization, batch_size, epochs, shuffle, average, refit, dtype, n_jobs, random_state,
     verbose}
 
@@ -194,7 +194,7 @@ class POLKRegressor(_Compressible, Regressor):
 
     Parameters
     ----------
-    {loss, kernel, gamma, solver, parsimony, budget, max_points, half_life, learning_rate, schedule,
+    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, solver, half_life, schedule,
     regularization, batch_size, epochs, shuffle, average, normalize_y, refit, dtype, n_jobs,
     random_state, verbose}
 
