@@ -15,7 +15,6 @@ from polk_common import state
 import parsimon
 from parsimon import (
     CompositionalLearner,
-    _core,
     _io,
     _stream,
     kernels,

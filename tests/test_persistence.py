@@ -27,9 +27,7 @@ ESTIMATORS = {
     "falling rate": lambda: POLKClassifier(**{**GIVEN, "schedule": PowerLaw(0.6, 7)}),
     "held order": lambda: POLKClassifier(budget=AdaptiveBudget(12), epochs=3, random_state=0),
     "capped": lambda: POLKClassifier(max_points=12, epochs=3, random_state=0),
-    "no compression": lambda: POLKClassifier(
-        budget=0, solver="sgd", epochs=2, random_state=0
-    ),
+    "no compression": lambda: POLKClassifier(budget=0, solver="sgd", epochs=2, random_state=0),
     "all compressed": lambda: POLKClassifier(budget=1e9, epochs=2, random_state=0),
     "nearly dependent": lambda: POLKClassifier(**{**GIVEN, "kernel": kernels.Gaussian(30.0)}),
     "composite": lambda: POLKClassifier(

@@ -78,7 +78,7 @@ class _Problem:
         rows = self.features
         if weight is not None:
             rows = rows * np.sqrt(weight).astype(np.float32)[:, None]
-        return (rows.T @ rows).astype(np.float64)
+        return np.asarray(rows.T @ rows, dtype=np.float64)
 
     def minimise(self, start: Array, normal: Array, ridge: float, steps: int) -> Array:
         """Return the coordinates of the minimiser, by L-BFGS in units of the curvature."""

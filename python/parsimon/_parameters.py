@@ -133,6 +133,6 @@ def check_together(given: dict[str, Any]) -> None:
     keeps_all = given.get("budget") == 0 or given.get("parsimony") == 0
     if given.get("solver") == "newton" and keeps_all and not is_number(given.get("max_points")):
         raise ValueError(
-            "A budget or parsimony of 0 keeps every sample, and weights can only be solved on fewer "
-            "points: give a positive one, or solver='sgd'."
+            "A budget or parsimony of 0 keeps every sample, and weights can only be solved on "
+            "fewer points: give a positive one, or solver='sgd'."
         )
