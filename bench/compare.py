@@ -75,7 +75,9 @@ def methods(of: DataSet, limit: float) -> list[Method]:
     K = tasks.SETTINGS[of.task]["parsimony"]["logistic"]
     found.append(polk("POLK, logistic", K, of.passes, "logistic"))
     if of.with_passes:
-        found.append(Method("POLK, nothing set", gradient_steps, remark="all by itself"))
+        found.append(
+            Method("POLK, nothing set", gradient_steps, remark="all but the solver by itself")
+        )
     found.append(Method("POLK, newton", newton, remark="all by itself, weights solved"))
     if of.passes > 1:
         found.append(bsgd("BSGD, small, one pass", "small", 1))

@@ -30,11 +30,11 @@ def on_a_grid(X, spacing=2.0**-20):
     return np.round(X / spacing) * spacing
 
 
-@pytest.mark.parametrize("average", [False, True])
-def test_an_offset_changes_nothing(average):
+@pytest.mark.parametrize(("solver", "average"), [("newton", True), ("sgd", False), ("sgd", True)])
+def test_an_offset_changes_nothing(solver, average):
     X, y = task()
     X, shift = on_a_grid(X), np.array([1e8, -1e8])
-    settings = {**GIVEN, "average": average}
+    settings = {**GIVEN, "solver": solver, "average": average}
     near = POLKClassifier(**settings).fit(X, y)
     far = POLKClassifier(**settings).fit(X + shift, y)
     assert_array_equal(far.dictionary_, near.dictionary_ + shift)
@@ -163,6 +163,10 @@ def test_almost_copies(distance):
         assert (model.trace_["compression_error"] <= budget).all()
         plain = POLKClassifier(budget=0, **settings).fit(X, y)
         assert_allclose(model.decision_function(X), plain.decision_function(X), atol=200 * budget)
+        solved = POLKClassifier(budget=budget, **{**settings, "solver": "newton"}).fit(X, y)
+        assert np.isfinite(solved.decision_function(X)).all()
+        assert (solved.trace_["compression_error"] <= budget).all()
+        assert solved.score(X, y) > 0.9
 
 
 def test_a_kernel_of_low_rank():

@@ -61,7 +61,7 @@ def fixed_model(ridge, half_life=NEVER):
     model.run(grid, np.ones((POINTS, 1)), np.empty(0), POINTS)
     assert model.model_order == model.coordinates(grid).shape[1] == POINTS
     nothing, something = np.zeros((POINTS, 1)), np.ones((POINTS, 1))
-    model.assume(np.zeros((POINTS, POINTS)), nothing, something, 0.0)
+    model.assume(np.zeros((POINTS, POINTS)), nothing, something, 0.0, ridge)
     return model
 
 
