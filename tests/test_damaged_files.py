@@ -12,6 +12,7 @@ from intensity_common import LINE, toy
 from numpy.testing import assert_allclose
 from persistence_common import load
 from polk_common import GIVEN, task
+from sklearn.base import clone
 
 import parsimon
 from parsimon import (
@@ -247,9 +248,14 @@ def test_an_unknown_estimator(small, tmp_path):
 
 
 def test_a_factor_that_is_wrong_is_not_believed(small, tmp_path):
-    model, entries = small[0], dict(_io.to_archive(small[0]))
     X, y = task()
+    model = clone(small[0]).set_params(solver="sgd").fit(X[:100], y[:100])
+    entries, solved = dict(_io.to_archive(model)), dict(_io.to_archive(small[0]))
     for change in (lambda f: 0 * f, lambda f: -f, lambda f: 2 * f, lambda f: f[::-1].copy()):
+        _core.Archive({**solved, "factor": change(solved["factor"])}).write(tmp_path / "model")
+        # Without it, nobody knows what the statistics are about.
+        with pytest.raises(ValueError, match="statistics in the model file are not those"):
+            parsimon.load(tmp_path / "model")
         _core.Archive({**entries, "factor": change(entries["factor"])}).write(tmp_path / "model")
         other = parsimon.load(tmp_path / "model")
         assert_allclose(other.decision_function(X), model.decision_function(X), rtol=1e-12)

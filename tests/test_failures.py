@@ -124,7 +124,9 @@ class Failing:
 def test_a_kernel_that_fails(samples, broken, error, message, budget):
     function = Failing()
     kernel = kernels.Function(function)
-    fitted = make(POLKClassifier, kernel=kernel, parsimony="auto", budget=budget)
+    solver = "newton" if budget > 0 else "sgd"
+    settings = {"parsimony": "auto", "budget": budget, "solver": solver}
+    fitted = make(POLKClassifier, kernel=kernel, **settings)
     fitted.partial_fit(X, LABELS, classes=range(5))
     block = X[:samples], LABELS[:samples]
     # What the model is after each mini-batch of the block, and how many calls have led there.

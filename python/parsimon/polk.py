@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -14,13 +13,7 @@ from ._checks import count, number
 from ._classifier import Classifier
 from ._core import BudgetSchedule, Compression
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
-from ._newton import (
-    FEWEST_POINTS,
-    POINTS_OF_FIT,
-    POINTS_OF_STREAM,
-    finish_fit,
-    has_growing_cap,
-)
+from ._newton import FEWEST_POINTS, finish_fit, has_growing_cap, points_rate
 from ._parameters import estimator
 from ._regressor import Regressor
 from ._settings import core_budget, core_step
@@ -62,7 +55,7 @@ def new_polk(
 def _compression(estimator: Any, budget: BudgetSchedule, *, streaming: bool) -> Compression:
     """Return how a model is kept small."""
     if has_growing_cap(estimator):
-        rate = POINTS_OF_STREAM if streaming else POINTS_OF_FIT
+        rate = points_rate(estimator, streaming=streaming)
         return Compression.growing(budget, FEWEST_POINTS, rate)
     cap = estimator.max_points
     return Compression(budget, None if isinstance(cap, str) else cap)
@@ -80,43 +73,37 @@ def polk_budget(estimator: Any, chosen: Choices) -> BudgetSchedule:
     return core_budget(estimator.budget, by_parsimony, chosen.rate)
 
 
-class _Compressible:
-    """A model whose weights are solved, and can be solved again on fewer points."""
+def _compress(self: Any, *, budget: float = 0.0, max_points: int | None = None) -> float:
+    """Drop points of the fitted model, and solve for the weights of those that are left.
 
-    _fitted_model: Callable[[], Any]
-    solver: str
+    Points go as long as the learned function moves by no more than `budget` in Hilbert norm,
+    or until there are `max_points`. The weights are then solved again from what all samples
+    have said, which is remembered without the samples. Only with ``solver="newton"``.
 
-    def compress(self, *, budget: float = 0.0, max_points: int | None = None) -> float:
-        """Drop points of the fitted model, and solve for the weights of those that are left.
+    Parameters
+    ----------
+    budget : float, default=0.0
+        Distance in Hilbert norm.
+    max_points : int, optional
+        The largest number of points, whatever that takes.
 
-        Points go as long as the learned function moves by no more than `budget` in Hilbert norm,
-        or until there are `max_points`. The weights are then solved again from what all samples
-        have said, which is remembered without the samples. Only with ``solver="newton"``.
-
-        Parameters
-        ----------
-        budget : float, default=0.0
-            Distance in Hilbert norm.
-        max_points : int, optional
-            The largest number of points, whatever that takes.
-
-        Returns
-        -------
-        float
-            How far the function was moved, in Hilbert norm, before the weights were solved again.
-        """
-        number()("budget", budget)
-        count(optional=True)("max_points", max_points)
-        if self.solver != "newton":
-            raise ValueError(
-                f"compress solves for the weights again, which solver={self.solver!r} cannot: use "
-                f"parsimon.komp(model.expansion_), or solver='newton'."
-            )
-        return float(self._fitted_model().compress(float(budget), max_points))
+    Returns
+    -------
+    float
+        How far the function was moved, in Hilbert norm, before the weights were solved again.
+    """
+    number()("budget", budget)
+    count(optional=True)("max_points", max_points)
+    if self.solver != "newton":
+        raise ValueError(
+            f"compress solves for the weights again, which solver={self.solver!r} cannot: use "
+            f"parsimon.komp(model.expansion_), or solver='newton'."
+        )
+    return float(self._fitted_model().compress(float(budget), max_points))
 
 
 @estimator(OF_CLASSIFIERS)
-class POLKClassifier(_Compressible, Classifier):
+class POLKClassifier(Classifier):
     """Kernel classifier for streams, with a model that stays small (POLK).
 
     After each mini-batch, a step of functional stochastic gradient descent is compressed by kernel
@@ -174,6 +161,7 @@ class POLKClassifier(_Compressible, Classifier):
     random_state: Any = None
     verbose: int = 0
 
+    compress = _compress
     _algorithms = ("polk",)
     _new_model = new_polk
 
@@ -187,7 +175,7 @@ class POLKClassifier(_Compressible, Classifier):
 
 
 @estimator(OF_REGRESSORS)
-class POLKRegressor(_Compressible, Regressor):
+class POLKRegressor(Regressor):
     """Kernel regressor for streams, with a model that stays small (POLK).
 
     The same algorithm as :class:`POLKClassifier`, for one or several real targets.
@@ -240,5 +228,6 @@ class POLKRegressor(_Compressible, Regressor):
     random_state: Any = None
     verbose: int = 0
 
+    compress = _compress
     _algorithms = ("polk",)
     _new_model = new_polk

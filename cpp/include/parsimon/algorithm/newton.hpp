@@ -142,11 +142,13 @@ class Newton {
     bool solvable = factorise(statistics, curvature, lower);
     for (int round = 0; solvable && round < kRounds; ++round) {
       want(curvature, predictions, weights, gradient, wanted);
-      solution = statistics.right_with(wanted);
-      linalg::solve_cholesky(lower, solution);
+      RowMatrix next = statistics.right_with(wanted);
+      linalg::solve_cholesky(lower, next);
+      const double moved = (next - solution).squaredNorm();
+      solution.swap(next);
       if (count == 0 || loss_->is_squared()) break;
       linearise();
-      if (round + 1 == kRounds) break;
+      if (round + 1 == kRounds || moved < kStill * solution.squaredNorm()) break;
       // One factor serves all rounds, as long as the parabolas still lie above the losses: those of
       // samples that were far off are too wide once they are not.
       double grown = 0;
@@ -249,13 +251,15 @@ class Newton {
   // Samples that are kept as they are.
   static constexpr Index kKept = 1024;
   // How often the parabolas of the latest samples are moved to where the function is by then.
-  static constexpr int kRounds = 3;
+  static constexpr int kRounds = 8;
   // If memory adapts: samples that are remembered at most, per point. Points come and go, and what
   // the past says of late ones is not exact: it must not outweigh the present for ever. The weights
   // are as uncertain as one sample in so many makes them, which nobody will notice.
   static constexpr double kMemory = 1000;
+  // Less than this, relative to its squared norm, and the function stands still.
+  static constexpr double kStill = 1e-4;
   // The share by which their curvature may be too small in all.
-  static constexpr double kRevise = 1;
+  static constexpr double kRevise = 0.5;
   // A solution costs as much as learning from a few samples per point: there is one for every
   // kPerPoint samples per point, fewer where there are few points, but never for less than kEnough.
   // In the beginning there is one whenever the samples have grown by an eighth.
