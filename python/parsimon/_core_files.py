@@ -57,7 +57,7 @@ def _polk(archive: Archive, kernel: Kernel) -> Estimator:
         return _learned(archive, POLKClassifier, POLKRegressor, polk)
     cap, rate = archive["maintenance.parameters"][:2].tolist()
     words = ("budget", "parsimony")
-    if rule == "project" and rate > 0:  # a cap that grows is one that is left to us
+    if rule == "growing":  # a cap that grows is one that is left to us
         polk = {name: value for name, value in polk.items() if name not in words}
         return _learned(archive, POLKClassifier, POLKRegressor, polk | {"max_points": "auto"})
     # BSGD has a cap and no budget, and solves nothing; POLK may have both.

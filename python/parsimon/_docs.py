@@ -30,9 +30,10 @@ parsimony : float or "auto", default={default}
 budget : float or parsimon.schedules.AdaptiveBudget, optional
     The compression budget itself instead, in Hilbert norm; 0 keeps every point.
 max_points : int, "auto" or None, default={default}
-    The largest number of points, whatever error that takes. "auto": for t samples of a
-    stream 1.9 t^(2/3), of ``fit`` 1.15 t^(2/3), of regression 8 t^(2/3), at most 2,200; no cap if a budget or a parsimony
-    constant is given or with ``solver="sgd"``. None: as many as the budget needs.
+    The largest number of points, whatever error that takes. "auto": for t samples of a stream
+    1.9 t^(2/3), of ``fit`` 1.15 t^(2/3), of regression 8 t^(2/3), at most 2,200; no cap if a
+    budget or a parsimony constant is given or with ``solver="sgd"``. None: as many as the budget
+    needs.
 solver : {"newton", "sgd"}, default={default}
     How the weights on the dictionary are found. "newton" solves for them from all samples seen,
     kept as second-order statistics; stochastic gradient steps only find the points. "sgd": the
