@@ -198,7 +198,7 @@ def test_wheel_carries_eigen_and_its_licence(wheel):
     assert top == {"parsimon", metadata.split("/")[0]}
     assert not [name for name in names if "unsupported" in name or name.endswith(".cpp")]
     required = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", text, re.MULTILINE)
-    assert sorted(required) == ["numpy", "scikit-learn", "scipy"]
+    assert sorted(required) == ["numpy", "scikit-learn", "scipy", "threadpoolctl"]
 
 
 def test_make_installs_what_an_isolated_build_requires():
