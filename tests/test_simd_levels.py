@@ -34,8 +34,9 @@ wave = np.sin(X[:, 0]) + X[:, 1]
 kernel = kernels.Gaussian(0.7)
 common = dict(kernel=kernel, learning_rate=0.5, parsimony=0.3, epochs=1, random_state=0)
 for model, y in (
-    (parsimon.POLKClassifier("hinge", **common), labels),
-    (parsimon.POLKClassifier("logistic", **common), labels),
+    # The fit at the end is iterative, in products that are not ours.
+    (parsimon.POLKClassifier("hinge", refit=False, **common), labels),
+    (parsimon.POLKClassifier("logistic", refit=False, **common), labels),
     (parsimon.SPPPOTClassifier(**common), labels),
 ):
     results[f"{type(model).__name__} {getattr(model, 'loss', '')}"] = (

@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 # Numbers that are kept of the samples' coordinates, in single precision: a gigabyte. Of more
 # samples than that, a part is taken.
 _KEPT_NUMBERS = 1 << 28
+# Fewer numbers than these are kept in double precision.
+_PRECISE_NUMBERS = 1 << 22
 # Samples that the curvature is measured on: it only decides how fast the solver is.
 _CURVATURE_SAMPLES = 20_000
 # Of all samples, those that judge the regularization.
@@ -57,7 +59,7 @@ _LEAST_RIDGE = 1e-9
 class _Problem:
     """The loss of samples as a function of the coordinates of f in the span of the dictionary."""
 
-    def __init__(self, features: NDArray[np.float32], targets: Array, weight: Array, loss: Any):
+    def __init__(self, features: NDArray[Any], targets: Array, weight: Array, loss: Any):
         self.features = features
         self.targets = targets
         self.weight = weight
@@ -68,7 +70,7 @@ class _Problem:
         return _Problem(self.features[rows], self.targets[rows], weight, self.loss)
 
     def predictions(self, solution: Array) -> Array:
-        predictions = self.features @ solution.astype(np.float32)
+        predictions = self.features @ solution.astype(self.features.dtype)
         return np.asarray(predictions, dtype=np.float64)
 
     def value(self, solution: Array, ridge: float) -> tuple[float, Array]:
@@ -76,7 +78,7 @@ class _Problem:
         values, gradient, _ = self.loss.majorise(self.predictions(solution), self.targets)
         if len(self.weight):
             values, gradient = values * self.weight, gradient * self.weight[:, None]
-        slope = (self.features.T @ gradient.astype(np.float32)).astype(np.float64)
+        slope = (self.features.T @ gradient.astype(self.features.dtype)).astype(np.float64)
         objective = float(values.sum()) + ridge / 2 * float((solution**2).sum())
         return objective, slope + ridge * solution
 
@@ -86,7 +88,7 @@ class _Problem:
             weight = self.weight if len(self.weight) else None
         rows = self.features
         if weight is not None:
-            rows = rows * np.sqrt(weight).astype(np.float32)[:, None]
+            rows = rows * np.sqrt(weight).astype(rows.dtype)[:, None]
         return np.asarray(rows.T @ rows, dtype=np.float64)
 
     def minimise(self, start: Array, normal: Array, ridge: float, steps: int) -> Array:
@@ -133,7 +135,9 @@ def finish_fit(estimator: Any, model: Any, samples: Samples) -> None:
         least_squares(model, samples)
         return
     # One thread: sums in another order would make models depend on the number of processors.
-    with threadpool_limits(limits=1, user_api="blas"):
+    # Products of some libraries raise flags over numbers that they never use; what comes out is
+    # checked by the core.
+    with threadpool_limits(limits=1, user_api="blas"), np.errstate(invalid="ignore"):
         _solve(model, samples, loss, outputs, estimator.regularization)
 
 
@@ -179,7 +183,8 @@ def _problem(model: Any, samples: Samples, loss: Any, unit: float) -> _Problem:
     """Return the coordinates of these samples, or of as many as can be kept."""
     size = len(model.solution)
     samples = _some(samples, max(_KEPT_NUMBERS // max(size, 1), 1))
-    features = np.empty((len(samples), size), dtype=np.float32)
+    precise = len(samples) * size <= _PRECISE_NUMBERS
+    features = np.empty((len(samples), size), dtype=np.float64 if precise else np.float32)
     start = 0
     for X, *_ in samples.blocks(_BLOCK, at_once=_BLOCK):
         features[start : start + len(X)] = model.coordinates(X) / unit
