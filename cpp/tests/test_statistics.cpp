@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <parsimon/rkhs/kept_samples.hpp>
 #include <parsimon/rkhs/sparse_function.hpp>
 #include <string>
 
@@ -15,20 +16,17 @@ using reference::Table;
 
 namespace {
 
-// All pending samples are absorbed, after the past has faded.
-void absorb_all(Statistics& statistics, double decay, const Vector& curvature,
-                const RowMatrix& wanted) {
-  std::vector<Index> all(static_cast<std::size_t>(statistics.pending()));
-  std::iota(all.begin(), all.end(), Index{0});
-  statistics.forget(decay);
-  statistics.absorb(all, curvature, wanted);
-  statistics.keep_pending({});
-}
-
 std::vector<Index> first(Index count) {
   std::vector<Index> all(static_cast<std::size_t>(count));
   std::iota(all.begin(), all.end(), Index{0});
   return all;
+}
+
+// All of these samples are absorbed, after the past has faded.
+void absorb_all(Statistics& statistics, const ConstRows& features, const Vector& curvature,
+                const RowMatrix& wanted, double decay = 1) {
+  statistics.forget(decay);
+  statistics.absorb(features, first(features.cols()), curvature, wanted);
 }
 
 RowMatrix basis_points(const SparseFunction& function) {
@@ -110,18 +108,6 @@ class BruteForce {
       }
     }
     return sums;
-  }
-
-  // The coordinates of the latest samples, one column each.
-  Table latest(Index count) const {
-    const Table lower = reference::cholesky(gram());
-    Table result(points_.rows(), count);
-    for (Index s = 0; s < count; ++s) {
-      const auto at = samples_.size() - static_cast<std::size_t>(count - s);
-      const std::vector<Real> phi = coordinates(lower, samples_[at]);
-      for (Index i = 0; i < points_.rows(); ++i) result(i, s) = phi[static_cast<std::size_t>(i)];
-    }
-    return result;
   }
 
   Table gram() const { return reference::gram(kernel_.exact, points_, points_); }
@@ -210,49 +196,40 @@ struct Pair {
       if (random.uniform() < counted) chosen.push_back(i);
     }
     if (chosen.empty() || function.basis_size() == 0) return;
-    statistics().add_pending(function.coordinates(batch, chosen));
     RowMatrix taken(static_cast<Index>(chosen.size()), samples.cols());
     for (Index i = 0; i < taken.rows(); ++i) {
       taken.row(i) = samples.row(chosen[static_cast<std::size_t>(i)]);
     }
+    const Vector curvature = random.uniform_points(taken.rows(), 1).col(0);
+    const RowMatrix wanted = random.normal_points(taken.rows(), outputs);
+    function.compare(taken, batch);
+    brute.follow(function);
+    absorb_all(statistics(), function.coordinates(batch), curvature, wanted);
     brute.count(taken);
+    brute.absorb(1, curvature, wanted);
   }
 
-  void absorb(double decay = 1) {
-    const Index count = statistics().pending();
-    Vector curvature(count);
-    for (Index i = 0; i < count; ++i) curvature(i) = random.uniform();
-    const RowMatrix wanted = random.normal_points(count, outputs);
-    absorb_all(statistics(), decay, curvature, wanted);
-    brute.absorb(decay, curvature, wanted);
+  void forget(double share) {
+    statistics().forget(share);
+    brute.absorb(share, Vector(0), RowMatrix(0, outputs));
   }
 
-  // H and r, and the pending samples, to `allowed` times eps cond(K) of what was added up.
-  void compare(double allowed, Index pending = 0) {
+  // H and r, to `allowed` times eps cond(K) of what was added up.
+  void compare(double allowed) {
     const Index size = function.basis_size();
     if (size == 0) return;
     const double condition = brute.condition();
     worst_condition = std::max(worst_condition, condition);
-    const Table latest = brute.latest(pending);
-    CHECK(statistics().pending() == pending);
     double error = 0;
+    const BruteForce::Sums sums = brute.sums(outputs);
     for (Index i = 0; i < size; ++i) {
-      for (Index k = 0; k < pending; ++k) {
-        const Real difference = statistics().pending_features()(i, k) - latest(i, k);
-        error = std::max(error, static_cast<double>(std::abs(difference)));
+      for (Index k = 0; k <= i; ++k) {
+        const Real difference = statistics().normal()(i, k) - sums.normal(i, k);
+        error = std::max(error, static_cast<double>(std::abs(difference) / sums.trace));
       }
-    }
-    if (pending == 0) {
-      const BruteForce::Sums sums = brute.sums(outputs);
-      for (Index i = 0; i < size; ++i) {
-        for (Index k = 0; k <= i; ++k) {
-          const Real difference = statistics().normal()(i, k) - sums.normal(i, k);
-          error = std::max(error, static_cast<double>(std::abs(difference) / sums.trace));
-        }
-        for (Index c = 0; c < outputs; ++c) {
-          const Real difference = statistics().right()(i, c) - sums.right(i, c);
-          error = std::max(error, static_cast<double>(std::abs(difference) / sums.pull));
-        }
+      for (Index c = 0; c < outputs; ++c) {
+        const Real difference = statistics().right()(i, c) - sums.right(i, c);
+        error = std::max(error, static_cast<double>(std::abs(difference) / sums.pull));
       }
     }
     const double units = error / (kEps * condition);
@@ -305,15 +282,12 @@ TEST(long_random_streams_agree_with_all_samples_ever_counted) {
       for (const Index id : before) {
         removed += std::find(after.begin(), after.end(), id) == after.end() ? 1 : 0;
       }
-      if (random.uniform() < 0.5) pair.absorb(random.uniform() < 0.3 ? random.uniform() : 1);
+      if (random.uniform() < 0.15) pair.forget(random.uniform());
       if (random.uniform() < 0.05) {
         pair.function.refactor();
         pair.brute.follow(pair.function);
       }
-      if (step % 10 == 9) {
-        pair.absorb();
-        pair.compare(20);
-      }
+      if (step % 10 == 9) pair.compare(20);
     }
     CHECK(removed > 100);
     pair.say(kernel.name.c_str());
@@ -329,34 +303,75 @@ TEST(nothing_adds_up_over_many_removals) {
       const RowMatrix samples = random.uniform_points(3, 1);
       pair.step(samples, random.normal_points(3, 1), Limit(1e-6, 10), 0.1);
     }
-    pair.absorb(0.5);
+    pair.forget(0.5);
     pair.compare(20);
   }
   CHECK(pair.worst_condition > 1e5);
   pair.say("wide Gaussian");
 }
 
-TEST(pending_samples_turn_along) {
+// Samples that are kept, while points come and go and the basis is built anew: whenever it is asked
+// for, the kernel between them and the basis is what a fresh comparison gives, to the bit.
+TEST(kept_samples_know_every_point_of_the_basis) {
   Random random(3);
-  for (const KernelPair& kernel : {reference::matern(0.5, 1.5), reference::gaussian(0.7)}) {
-    Pair pair(kernel, 2, 1, random);
-    Index counted = 0;
-    for (int step = 0; step < 60; ++step) {
+  for (const KernelPtr& kernel : {KernelPtr(std::make_shared<Matern>(0.5, 1.5)),
+                                  KernelPtr(std::make_shared<Gaussian>(0.7))}) {
+    SparseFunction function(kernel, 2, 2, 1);
+    function.keep_statistics();
+    KeptSamples kept;
+    RowMatrix all(0, 2);
+    Index largest = 0;
+    for (int step = 0; step < 80; ++step) {
       const RowMatrix samples = random.uniform_points(random.integer(1, 5), 2);
-      const Index before = pair.function.basis_size() == 0 ? 0 : pair.statistics().pending();
-      pair.step(samples, random.normal_points(samples.rows(), 1), Limit(0.3, 15), 0.4);
-      counted += pair.statistics().pending() - before;
-      if (step == 30) {
-        pair.function.refactor();
-        pair.brute.follow(pair.function);
+      Batch batch;
+      function.compare(samples, batch);
+      const std::vector<Index> active = first(samples.rows());
+      const RowMatrix weights = random.normal_points(samples.rows(), 1);
+      const Move move{samples, batch, active, weights, 1.0, Limit(0.3, 15)};
+      function.prepare(move);
+      kept.append(function.dictionary(), samples, batch.views.data(), 0);
+      RowMatrix longer(all.rows() + 1, 2);
+      longer << all, samples.row(0);
+      all = longer;
+      const bool asked = random.uniform() < 0.4;
+      if (asked) kept.compare(function.dictionary(), batch.views.data(), active);
+      function.apply(move);
+      if (step == 40) function.refactor();
+      if (!asked) continue;
+      const RowMatrix values = kept.values(function.dictionary(), function.basis_size());
+      if (all.rows() == 1 || function.basis_size() == 1) continue;  // summed in another order
+      function.compare(all, batch);
+      CHECK(values == batch.kernel_values.all().topRows(function.basis_size()));
+      largest = std::max(largest, all.rows());
+      if (random.uniform() < 0.3 && all.rows() > 4) {
+        kept.keep({1, all.rows() - 2, all.rows() - 1});
+        RowMatrix chosen(3, 2);
+        chosen << all.row(1), all.bottomRows(2);
+        all = chosen;
+        CHECK(kept.points() == all);
       }
-      pair.compare(20, counted);
     }
-    CHECK(counted > 40);
-    pair.absorb();
-    pair.compare(20);
-    pair.say(kernel.name.c_str());
+    CHECK(largest > 10);
   }
+}
+
+TEST(kept_samples_that_were_not_meant_to_stay_leave_no_trace) {
+  Random random(16);
+  SparseFunction function(std::make_shared<Gaussian>(0.7), 2, 2, 1);
+  const RowMatrix points = random.uniform_points(8, 2), samples = random.uniform_points(6, 2);
+  function.insert(points, RowMatrix::Zero(8, 2), std::vector<bool>(8));
+  Batch batch;
+  function.compare(samples, batch);
+  KeptSamples kept;
+  for (Index i = 0; i < 3; ++i) kept.append(function.dictionary(), samples, batch.views.data(), i);
+  kept.compare(function.dictionary());
+  kept.values(function.dictionary(), function.basis_size());
+  for (Index i = 3; i < 6; ++i) kept.append(function.dictionary(), samples, batch.views.data(), i);
+  kept.compare(function.dictionary(), batch.views.data(), first(2));
+  kept.truncate(3);
+  kept.compare(function.dictionary());
+  const RowMatrix values = kept.values(function.dictionary(), function.basis_size());
+  CHECK(values == batch.kernel_values.all().topLeftCorner(function.basis_size(), 3));
 }
 
 TEST(a_fresh_factor_turns_what_was_said_and_changes_nothing) {
@@ -364,7 +379,6 @@ TEST(a_fresh_factor_turns_what_was_said_and_changes_nothing) {
   Pair pair(reference::gaussian(0.4), 2, 2, random);
   for (int step = 0; step < 20; ++step) {
     pair.step(random.uniform_points(4, 2), random.normal_points(4, 2), Limit(0.1, 20));
-    pair.absorb();
   }
   for (int i = 0; i < 50; ++i) {
     const double before = trace(pair.statistics());
@@ -389,8 +403,6 @@ TEST(compression_is_followed) {
       pair.brute.follow(pair.function);
       CHECK(pair.function.basis_size() < before);
       CHECK(pair.statistics().size() == pair.function.basis_size());
-      pair.compare(20, pair.statistics().pending());
-      pair.absorb();
       pair.compare(20);
     }
     pair.say(kernel.name.c_str());
@@ -411,10 +423,7 @@ TEST(protected_points_outside_of_the_basis_say_nothing) {
     RowMatrix samples = random.uniform_points(4, 1);
     samples.row(0).array() += 1.5;  // some far enough away to join, and to go again
     pair.step(samples, random.normal_points(4, 1), Limit(0.3, 34));
-    if (step % 4 == 3) {
-      pair.absorb();
-      pair.compare(20);
-    }
+    if (step % 4 == 3) pair.compare(20);
   }
   CHECK(pair.function.model_order() > 30);
   pair.say("grid");
@@ -437,12 +446,11 @@ TEST(a_fixed_dictionary_has_exactly_the_fresh_sums) {
     const RowMatrix samples = random.uniform_points(count, 2);
     Batch batch;
     function.compare(samples, batch);
-    const RowMatrix features = function.coordinates(batch, first(count));
-    function.statistics().add_pending(features);
+    const RowMatrix features = function.coordinates(batch);
     const double decay = block % 3 == 0 ? random.uniform() : 1;
     const Vector curvature = random.uniform_points(count, 1).col(0);
     const RowMatrix wanted = random.normal_points(count, 1);
-    absorb_all(function.statistics(), decay, curvature, wanted);
+    absorb_all(function.statistics(), features, curvature, wanted, decay);
     normal = decay * normal + features * curvature.asDiagonal() * features.transpose();
     sizes = decay * sizes +
             features.cwiseAbs() * curvature.asDiagonal() * features.cwiseAbs().transpose();
@@ -470,7 +478,7 @@ TEST(coordinates_of_points_of_the_basis_have_the_inner_products_of_the_kernel) {
   const RowMatrix points = basis_points(function);
   Batch batch;
   function.compare(points, batch);
-  const RowMatrix phi = function.coordinates(batch, first(points.rows()));
+  const RowMatrix phi = function.coordinates(batch);
   const RowMatrix gram = reference::core_gram(function.dictionary().kernel(), points);
   CHECK((phi.transpose() * phi - gram).cwiseAbs().maxCoeff() < 1e-12);
 }
@@ -491,7 +499,7 @@ TEST(solutions_become_the_weights_that_predict) {
     pair.function.compare(samples, batch);
     RowMatrix values(30, 2);
     pair.function.evaluate_predictor(batch, values);
-    const RowMatrix phi = pair.function.coordinates(batch, first(30));
+    const RowMatrix phi = pair.function.coordinates(batch);
     const RowMatrix expected = phi.transpose() * pair.statistics().solution();
     CHECK((values - expected).cwiseAbs().maxCoeff() < 1e-11);
   };
@@ -511,7 +519,6 @@ TEST(a_removal_only_ever_loses) {
   for (int step = 0; step < 20; ++step) {
     pair.step(random.uniform_points(4, 2), random.normal_points(4, 1), Limit(0.01, 25));
   }
-  pair.absorb();
   double before = trace(pair.statistics());
   for (Index most = pair.function.basis_size() - 1; most > 0; --most) {
     pair.function.compress(Limit(0, most));
@@ -519,7 +526,7 @@ TEST(a_removal_only_ever_loses) {
     const double after = trace(pair.statistics());
     CHECK(after <= before * (1 + 1e-9));
     RowMatrix lower;
-    CHECK(pair.statistics().factorise(1e-9, {}, Vector(), lower));
+    CHECK(pair.statistics().factorise(1e-9, RowMatrix(most, 0), {}, Vector(), lower));
     before = after;
   }
 }
@@ -536,8 +543,8 @@ TEST(what_two_have_seen_is_the_sum) {
   const auto learn = [](SparseFunction& function, const RowMatrix& samples) {
     Batch batch;
     function.compare(samples, batch);
-    function.statistics().add_pending(function.coordinates(batch, first(samples.rows())));
-    absorb_all(function.statistics(), 1, Vector::Ones(samples.rows()), samples.leftCols(1));
+    absorb_all(function.statistics(), function.coordinates(batch), Vector::Ones(samples.rows()),
+               samples.leftCols(1));
   };
   SparseFunction one = make(), other = make(), both = make();
   const RowMatrix a = random.uniform_points(40, 2), b = random.uniform_points(60, 2);
@@ -573,15 +580,12 @@ TEST(statistics_of_other_dictionaries_are_not_added) {
   CHECK_THROWS(function.add_statistics(make(std::make_shared<Matern>(0.6, 1.5), points)), Error);
 }
 
-TEST(statistics_of_other_sizes_and_unsettled_ones_are_not_added) {
-  Statistics one(1), larger(1), wider(2), unsettled(1);
+TEST(statistics_of_other_sizes_are_not_added) {
+  Statistics one(1), larger(1), wider(2);
   one.grow(3);
   larger.grow(4);
   wider.grow(3);
-  unsettled.grow(3);
-  unsettled.add_pending(RowMatrix::Ones(3, 2));
-  for (const Statistics& other : {larger, wider, unsettled}) CHECK_THROWS(one += other, Error);
-  CHECK_THROWS(unsettled += one, Error);
+  for (const Statistics& other : {larger, wider}) CHECK_THROWS(one += other, Error);
   one += one;
   CHECK(one.size() == 3);
 }
@@ -591,31 +595,29 @@ TEST(statistics_are_restored_bit_for_bit) {
   Pair pair(reference::gaussian(0.5), 2, 3, random);
   for (int step = 0; step < 20; ++step) {
     pair.step(random.uniform_points(4, 2), random.normal_points(4, 3), Limit(0.1, 20));
-    if (step < 15) pair.absorb();
   }
   const Statistics& kept = pair.statistics();
   Statistics again(3);
   again.grow(2);  // whatever was there goes
-  again.add_pending(RowMatrix::Ones(2, 5));
   again.restore(kept.state());
-  CHECK(again.size() == kept.size() && again.pending() == kept.pending() && kept.pending() > 0);
+  CHECK(again.size() == kept.size() && trace(kept) > 0);
   for (Index i = 0; i < kept.size(); ++i) {
     CHECK(again.normal().row(i).head(i + 1) == kept.normal().row(i).head(i + 1));
   }
   CHECK(again.right() == kept.right() && again.solution() == kept.solution());
-  CHECK(again.pending_features() == kept.pending_features());
 }
 
 TEST(without_any_curvature_a_ridge_is_found_and_with_too_much_none) {
   Statistics statistics(1);
   statistics.grow(5);
   RowMatrix lower;
-  CHECK(statistics.factorise(0, {}, Vector(), lower));
-  statistics.add_pending(RowMatrix::Ones(5, 3));  // of rank one
-  absorb_all(statistics, 1, Vector::Ones(3), RowMatrix::Zero(3, 1));
-  CHECK(statistics.factorise(0, {}, Vector(), lower));
+  const auto factorise = [&](double ridge) {
+    return statistics.factorise(ridge, RowMatrix(5, 0), {}, Vector(), lower);
+  };
+  CHECK(factorise(0));
+  absorb_all(statistics, RowMatrix::Ones(5, 3), Vector::Ones(3), RowMatrix::Zero(3, 1));
+  CHECK(factorise(0));  // of rank one
   CHECK(lower.allFinite());
-  statistics.add_pending(RowMatrix::Constant(5, 1, 1e200));
-  absorb_all(statistics, 1, Vector::Ones(1), RowMatrix::Zero(1, 1));
-  CHECK(!statistics.factorise(1, {}, Vector(), lower));
+  absorb_all(statistics, RowMatrix::Constant(5, 1, 1e200), Vector::Ones(1), RowMatrix::Zero(1, 1));
+  CHECK(!factorise(1));
 }

@@ -9,6 +9,7 @@
 
 #include "parsimon/algorithm/drift.hpp"
 #include "parsimon/loss/loss.hpp"
+#include "parsimon/rkhs/kept_samples.hpp"
 #include "parsimon/rkhs/sparse_function.hpp"
 #include "parsimon/text.hpp"
 #include "parsimon/types.hpp"
@@ -45,8 +46,9 @@ struct NewtonSettings {
 // The latest samples that say something are kept for a while as they are: their parabolas are moved
 // to where the function is with every solution, and points that join later still see them.
 //
-// Each mini-batch: judge() before the points of the function change, learn() after. A solution
-// costs size^3 / 3 operations, so there is one for every size / 2 samples.
+// Each mini-batch: prepare() before the function moves, which may throw and then has changed
+// nothing that counts; learn() after, which asks no kernel. In between nothing is done for a sample
+// but to keep it: all work is done in blocks, when there is a solution.
 class Newton {
  public:
   Newton(NewtonSettings settings, LossPtr loss) : settings_(settings), loss_(std::move(loss)) {
@@ -60,51 +62,39 @@ class Newton {
   // How much the samples that are remembered count in all.
   double remembered() const { return remembered_; }
   bool has_solved() const { return solutions_ > 0; }
-  // The samples that are kept as they are, if there are any.
-  const Dictionary* kept() const { return kept_ ? &*kept_ : nullptr; }
+  // Samples that are kept as they are.
+  Index pending() const { return static_cast<Index>(pending_.size()); }
   // Samples since the last solution.
   double unsolved() const { return unsolved_; }
   double ridge() const { return settings_.ridge + remembered_ * settings_.ridge_per_sample; }
 
-  // What the weights that predict say of samples, before they learn from them: chooses those that
-  // are worth keeping. Returns the mean loss.
-  double judge(const SparseFunction& function, const Batch& batch, const ConstRows& targets) {
-    const Index count = targets.rows(), outputs = function.predictor_weights().cols();
-    auto predictions = predictions_.resize(count, outputs);
-    function.evaluate_predictor(batch, predictions);
-    ensure_size(values_, count);
-    ensure_size(curvature_, count);
-    auto gradient = gradient_.resize(count, outputs);
-    loss_->evaluate(predictions, targets, values_.head(count), gradient);
-    losses_.assign(values_.data(), values_.data() + count);
-    loss_->majorise(predictions, targets, values_.head(count), gradient, curvature_.head(count));
-    chosen_.clear();
-    quiet_then_ = quiet_;
-    for (Index i = 0; i < count; ++i) {
-      // Samples that say nothing hold the function where it is; a tenth of them will do.
-      if (curvature_(i) > 0 || ++quiet_then_ % kQuiet == 0) chosen_.push_back(i);
+  // newcomers: which of the samples may join the dictionary, in this order. Returns the mean loss
+  // of the weights that predict, before they learn from the samples.
+  double prepare(const SparseFunction& function, const ConstRows& samples, const Batch& batch,
+                 const ConstRows& targets, const std::vector<Index>& newcomers) {
+    // A step that failed has left some.
+    kept_.truncate(pending());
+    judge(function, batch, targets);
+    for (const Index i : chosen_) {
+      kept_.append(function.dictionary(), samples, batch.views.data(), i);
     }
+    due_ = is_due(function.basis_size(), targets.rows());
+    if (due_) kept_.compare(function.dictionary(), batch.views.data(), newcomers);
     double mean = 0;
-    for (const double loss : losses_) mean += loss / static_cast<double>(count);
+    for (const double loss : losses_) mean += loss / static_cast<double>(targets.rows());
     return mean;
   }
 
   // Once the step is over. sample_weights: empty, or one for each sample.
-  void learn(SparseFunction& function, const ConstRows& samples, const Batch& batch,
-             const ConstRows& targets, const Eigen::Ref<const Vector>& sample_weights) {
+  void learn(SparseFunction& function, const ConstRows& targets,
+             const Eigen::Ref<const Vector>& sample_weights) {
     const auto weight = [&](Index i) { return sample_weights.size() == 0 ? 1 : sample_weights(i); };
-    Statistics& statistics = function.statistics();
     quiet_ = quiet_then_;
-    function.complete_pending();
-    if (statistics.size() > 0 && !chosen_.empty()) {
-      if (!kept_) kept_ = empty_like(function.dictionary());
-      statistics.add_pending(function.coordinates(batch, chosen_));
-      for (const Index i : chosen_) {
-        kept_->append(samples.row(i), batch.views.data(), i, false, kept_->next_id());
-        pending_.push_back({seen_ + static_cast<double>(i), weight(i)});
-        const double* target = targets.data() + i * targets.outerStride();
-        targets_.insert(targets_.end(), target, target + targets.cols());
-      }
+    const bool counts = function.basis_size() > 0;
+    for (const Index i : counts ? chosen_ : std::vector<Index>()) {
+      pending_.push_back({seen_ + static_cast<double>(i), weight(i)});
+      const double* target = targets.data() + i * targets.outerStride();
+      targets_.insert(targets_.end(), target, target + targets.cols());
     }
     const double fade = std::exp2(-1 / settings_.half_life);
     for (Index i = 0; i < targets.rows(); ++i) {
@@ -113,15 +103,25 @@ class Newton {
     }
     seen_ += static_cast<double>(targets.rows());
     unsolved_ += static_cast<double>(targets.rows());
-    if (is_due(statistics.size())) solve(function);
+    if (due_ && counts) solve(function);
+  }
+
+  // Ahead of solve() where there is no step: all that it needs of the kernel.
+  void compare(const SparseFunction& function) {
+    kept_.truncate(pending());
+    kept_.compare(function.dictionary());
   }
 
   // The weights that predict become those of the minimiser.
   void solve(SparseFunction& function) {
     Statistics& statistics = function.statistics();
-    const Index count = statistics.pending(), outputs = statistics.outputs();
+    const Index count = pending(), outputs = statistics.outputs();
     const Index columns = loss_->target_columns(outputs);
     forget(statistics);
+    auto features = features_.resize(statistics.size(), count);
+    if (count > 0) {
+      function.factor().whiten(kept_.values(function.dictionary(), statistics.size()), features);
+    }
 
     const Eigen::Map<const RowMatrix> targets(targets_.data(), count, columns);
     RowMatrix predictions(count, outputs), gradient(count, outputs), wanted(count, outputs);
@@ -132,17 +132,17 @@ class Newton {
       weights(i) = sample.weight * std::exp2((sample.time + 1 - seen_) / settings_.half_life);
     }
     const auto linearise = [&] {
-      statistics.evaluate_pending(solution, predictions);
+      linalg::multiply_transpose_by(features, solution, predictions);
       loss_->majorise(predictions, targets, values, gradient, bend);
     };
     if (count > 0) linearise();
     curvature = weights.cwiseProduct(bend);
 
     RowMatrix lower;
-    bool solvable = factorise(statistics, curvature, lower);
+    bool solvable = factorise(statistics, features, curvature, lower);
     for (int round = 0; solvable && round < kRounds; ++round) {
       want(curvature, predictions, weights, gradient, wanted);
-      RowMatrix next = statistics.right_with(wanted);
+      RowMatrix next = statistics.right_with(features, wanted);
       linalg::solve_cholesky(lower, next);
       const double moved = (next - solution).squaredNorm();
       solution.swap(next);
@@ -155,7 +155,7 @@ class Newton {
       for (Index i = 0; i < count; ++i) grown += std::max(0.0, weights(i) * bend(i) - curvature(i));
       if (grown <= kRevise * curvature.sum()) continue;
       curvature = curvature.cwiseMax(weights.cwiseProduct(bend));
-      solvable = factorise(statistics, curvature, lower);
+      solvable = factorise(statistics, features, curvature, lower);
     }
     if (solvable && is_bounded(solution)) {
       statistics.solution() = solution;
@@ -163,7 +163,7 @@ class Newton {
       solutions_ += 1;
     }
     curvature = weights.cwiseProduct(bend);
-    absorb_all_but_the_latest(statistics, weights, curvature, predictions, gradient);
+    absorb_all_but_the_latest(statistics, features, weights, curvature, predictions, gradient);
     fresh_weight_ = unsolved_ = 0;
   }
 
@@ -178,7 +178,7 @@ class Newton {
     fresh_weight_ = unsolved_ = 0;
     pending_.clear();
     targets_.clear();
-    kept_.reset();
+    kept_.truncate(0);
     solutions_ += 1;
   }
 
@@ -205,7 +205,7 @@ class Newton {
         state.pending(i, 2 + c) = targets_[static_cast<std::size_t>(i * target_columns + c)];
       }
     }
-    if (kept_) state.points = kept_->points();
+    if (count > 0) state.points = kept_.points().topRows(count);
     return state;
   }
 
@@ -234,14 +234,8 @@ class Newton {
       pending_.push_back({row[0], row[1]});
       targets_.insert(targets_.end(), row + 2, row + state.pending.cols());
     }
-    kept_.reset();
-    if (count == 0) return;
-    kept_ = empty_like(dictionary);
-    std::vector<View> views;
-    std::as_const(dictionary).make_views(state.points, views);
-    for (Index i = 0; i < count; ++i) {
-      kept_->append(state.points.row(i), views.data(), i, false, kept_->next_id());
-    }
+    kept_.truncate(0);
+    if (count > 0) kept_.restore(dictionary, state.points);
   }
 
  private:
@@ -273,16 +267,32 @@ class Newton {
     double weight;
   };
 
-  static Dictionary empty_like(const Dictionary& dictionary) {
-    return Dictionary::about(dictionary.kernel_pointer(), dictionary.features(),
-                             dictionary.origin(), 0);
+  // Chooses the samples that are worth keeping.
+  void judge(const SparseFunction& function, const Batch& batch, const ConstRows& targets) {
+    const Index count = targets.rows(), outputs = function.predictor_weights().cols();
+    auto predictions = predictions_.resize(count, outputs);
+    function.evaluate_predictor(batch, predictions);
+    ensure_size(values_, count);
+    ensure_size(curvature_, count);
+    auto gradient = gradient_.resize(count, outputs);
+    loss_->evaluate(predictions, targets, values_.head(count), gradient);
+    losses_.assign(values_.data(), values_.data() + count);
+    loss_->majorise(predictions, targets, values_.head(count), gradient, curvature_.head(count));
+    chosen_.clear();
+    quiet_then_ = quiet_;
+    for (Index i = 0; i < count; ++i) {
+      // Samples that say nothing hold the function where it is; a tenth of them will do.
+      if (curvature_(i) > 0 || ++quiet_then_ % kQuiet == 0) chosen_.push_back(i);
+    }
   }
 
-  bool is_due(Index size) const {
+  // With so many more samples.
+  bool is_due(Index size, Index more) const {
     const auto points = static_cast<double>(size);
     double enough = std::max(kEnough, std::min(kPerPoint * points, points * points / kSmall));
     if (drift_.is_drifting()) enough = std::max(kEnough, points / 4);
-    return unsolved_ >= std::min(enough, std::max(1.0, seen_ / kGrowth));
+    const auto fresh = static_cast<double>(more);
+    return unsolved_ + fresh >= std::min(enough, std::max(1.0, (seen_ + fresh) / kGrowth));
   }
 
   // The past fades: by its half-life, and faster while the stream is changing.
@@ -300,12 +310,13 @@ class Newton {
     remembered_ = by_age * by_drift * remembered_ + fresh_weight_;
   }
 
-  bool factorise(Statistics& statistics, const Vector& curvature, RowMatrix& lower) {
+  bool factorise(Statistics& statistics, const ConstRows& features, const Vector& curvature,
+                 RowMatrix& lower) {
     curved_.clear();
     for (Index i = 0; i < curvature.size(); ++i) {
       if (curvature(i) > 0) curved_.push_back(i);
     }
-    return statistics.factorise(ridge(), curved_, at(curvature, curved_), lower);
+    return statistics.factorise(ridge(), features, curved_, at(curvature, curved_), lower);
   }
 
   static Vector at(const Vector& values, const std::vector<Index>& places) {
@@ -327,9 +338,10 @@ class Newton {
   }
 
   // Those that say nothing any more go first, then the oldest.
-  void absorb_all_but_the_latest(Statistics& statistics, const Vector& weights, Vector& curvature,
+  void absorb_all_but_the_latest(Statistics& statistics, const ConstRows& features,
+                                 const Vector& weights, Vector& curvature,
                                  const RowMatrix& predictions, const RowMatrix& gradient) {
-    const Index count = statistics.pending();
+    const Index count = pending();
     Index leaving = count - kKept, quiet = 0;
     if (leaving <= 0) return;
     for (Index i = 0; i < count; ++i) quiet += curvature(i) == 0 ? 1 : 0;
@@ -354,9 +366,8 @@ class Newton {
         wanted(k, c) = curvature(i) * predictions(i, c) - weights(i) * gradient(i, c);
       }
     }
-    statistics.absorb(absorbed, at(curvature, absorbed), wanted);
-    statistics.keep_pending(kept);
-    kept_->select(kept);
+    statistics.absorb(features, absorbed, at(curvature, absorbed), wanted);
+    kept_.keep(kept);
     const Index columns = static_cast<Index>(targets_.size()) / count;
     for (std::size_t k = 0; k < kept.size(); ++k) {
       const auto i = static_cast<std::size_t>(kept[k]);
@@ -380,17 +391,18 @@ class Newton {
   Index quiet_ = 0;
   Index quiet_then_ = 0;  // once the samples that are judged have been learned from
   Index solutions_ = 0;
-  // The samples that the statistics have pending.
-  std::optional<Dictionary> kept_;
+  KeptSamples kept_;  // those that are pending, and those of a step that is not over
   std::vector<Pending> pending_;
   std::vector<double> targets_;
 
+  RowBuffer features_;  // the coordinates of the pending samples, one column each
   RowBuffer predictions_;
   RowBuffer gradient_;
   Vector values_;
   Vector curvature_;
   std::vector<double> losses_;
   std::vector<Index> chosen_;
+  bool due_ = false;
   std::vector<Index> curved_;
 };
 

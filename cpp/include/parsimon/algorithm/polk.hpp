@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -138,15 +137,12 @@ class Polk : public Online {
     require_features(samples.cols(), "samples");
     if (function_.basis_size() == 0 && model_order() > 0) function_.refactor();
     Batch batch;
-    std::vector<Index> all;
     function_.compare(RowMatrix(0, features()), batch);  // if the factor is built anew, then now
     RowMatrix result(samples.rows(), function_.basis_size());
     for (Index start = 0; start < samples.rows(); start += kEvaluationBlock) {
       const Index count = std::min(kEvaluationBlock, samples.rows() - start);
-      all.resize(static_cast<std::size_t>(count));
-      std::iota(all.begin(), all.end(), Index{0});
       function_.compare(widened_.rows(samples, start, count), batch);
-      const auto columns = function_.coordinates(batch, all);
+      const auto columns = function_.coordinates(batch);
       linalg::transpose(columns, result.data() + start * result.cols(), result.cols());
     }
     return result;
@@ -166,7 +162,7 @@ class Polk : public Online {
     function_.set_predictor(solution);
     function_.function_weights() = function_.predictor_weights().eval();
     if (!newton_) return;
-    function_.statistics().restore({normal, right, solution, RowMatrix(size, 0)});
+    function_.statistics().restore({normal, right, solution});
     newton_->assume(samples, ridge);
     settings_.newton = newton_->settings();
   }
@@ -175,6 +171,7 @@ class Polk : public Online {
   // from what all samples have said.
   CompressionReport compress(const Limit& limit) {
     require(is_solved(), "Only a model whose weights are solved can be compressed and go on.");
+    newton_->compare(function_);
     function_.function_weights() = function_.predictor_weights().eval();
     const CompressionReport report = function_.compress(limit);
     newton_->solve(function_);
@@ -202,13 +199,13 @@ class Polk : public Online {
     weights *= -step.eta / static_cast<double>(samples.rows());
     require_bounded(is_within_bounds(step), "The predictions have", step.record.loss, "mini-batch",
                     "Choose a smaller learning rate, or scale the targets.");
-    Move move = plan(step, samples);
+    const Move move = plan(step, samples);
+    function_.prepare(move);
     if (newton_) {
-      step.record.loss = newton_->judge(function_, batch_, targets);
-      move.pending = newton_->kept();
+      step.record.loss = newton_->prepare(function_, samples, batch_, targets, move.active);
     }
-    const StepRecord record = finish(step, function_.add(move));
-    if (newton_) newton_->learn(function_, samples, batch_, targets, sample_weights);
+    const StepRecord record = finish(step, function_.apply(move));
+    if (newton_) newton_->learn(function_, targets, sample_weights);
     return record;
   }
 

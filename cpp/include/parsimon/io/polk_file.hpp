@@ -33,10 +33,9 @@ void fields(File& file, SolvedState& state, Index size, Index outputs, Index tar
   lower_triangle(file, "statistics.normal", statistics.normal, size);
   file("statistics.right", statistics.right, size, outputs);
   file("statistics.solution", statistics.solution, size, outputs);
-  file("statistics.pending", statistics.pending, size, state.newton.pending.rows());
   if constexpr (File::reads) {
     require(statistics.normal.allFinite() && statistics.right.allFinite() &&
-                is_bounded(statistics.solution) && statistics.pending.allFinite(),
+                is_bounded(statistics.solution),
             "The statistics in the model file are not finite.");
   }
 }

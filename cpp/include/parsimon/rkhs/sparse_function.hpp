@@ -44,8 +44,6 @@ struct Move {
   double shrink;
   Limit limit;
   ConstRows increments = RowMatrix(0, 0);
-  // If the function keeps statistics: the samples that they have pending, if there are any.
-  const Dictionary* pending = nullptr;
 
   bool adds_nothing() const { return active.empty() && increments.rows() == 0; }
 };
@@ -124,8 +122,6 @@ class SparseFunction {
   // Must precede evaluate() and add(): the order of the dictionary may change here.
   void compare(const ConstRows& samples, Batch& batch) {
     if (changes_ >= kDrifted) refactor();
-    has_moved_ = false;
-    joined_.clear();
     dictionary_.make_views(samples, batch.views);
     auto values = batch.kernel_values.resize(model_order(), samples.rows());
     if (model_order() > 0) {
@@ -143,51 +139,12 @@ class SparseFunction {
     linalg::multiply_transpose_by(batch.kernel_values.all(), predictor_weights(), values);
   }
 
-  // The orthonormal coordinates of some samples of the batch in the span of the basis as it is
-  // after the step, one column each.
-  RowBuffer::Map coordinates(const Batch& batch, const std::vector<Index>& chosen) {
-    const auto count = static_cast<Index>(chosen.size());
-    const auto sample = [&](Index k) { return chosen[static_cast<std::size_t>(k)]; };
-    const Index known = basis_size() - static_cast<Index>(joined_.size());
-    auto values = chosen_values_.resize(basis_size(), count);
-    for (Index i = 0; i < basis_size(); ++i) {
-      const double* from = i < known ? batch.kernel_values.row(before_step(i)).data()
-                                     : late_batch_.row(joined(i)).data();
-      for (Index k = 0; k < count; ++k) values(i, k) = from[sample(k)];
-    }
-    auto whitened = chosen_coordinates_.resize(basis_size(), count);
-    factor_.whiten(values, whitened);
+  // The orthonormal coordinates of the samples in the span of the basis, one column each. The
+  // function must not have moved since the batch was compared with it.
+  RowBuffer::Map coordinates(const Batch& batch) {
+    auto whitened = coordinates_.resize(basis_size(), batch.kernel_values.columns());
+    factor_.whiten(batch.kernel_values.all().topRows(basis_size()), whitened);
     return whitened;
-  }
-
-  // What the points that joined the basis in the last step add to the coordinates of the pending
-  // samples of the statistics: with psi_n = T k(D, d_n) of the n-th of them,
-  //
-  //   k(d_n, x) = sum over all coordinates i of psi_n(i) phi_i(x)
-  void complete_pending() {
-    const auto count = static_cast<Index>(joined_.size());
-    const Index known = basis_size() - count, pending = statistics_->pending();
-    if (count == 0 || pending == 0) return;
-    RowMatrix gram(basis_size(), count), psi(basis_size(), count);
-    for (Index i = 0; i < basis_size(); ++i) {
-      const double* from = i < known ? candidates_.cross().row(before_step(i)).data()
-                                     : late_gram_.row(joined(i)).data();
-      for (Index n = 0; n < count; ++n) gram(i, n) = from[joined(known + n)];
-    }
-    factor_.whiten(gram, psi);
-    RowMatrix values(count, pending), explained(count, pending);
-    for (Index n = 0; n < count; ++n) {
-      std::copy_n(late_pending_.row(joined(known + n)).data(), pending, &values(n, 0));
-    }
-    if (known > 0) {
-      linalg::multiply_transpose_by(psi.topRows(known),
-                                    statistics_->pending_features().topRows(known), explained);
-      values -= explained;
-    }
-    RowMatrix lower(count, count);
-    linalg::transpose(psi.bottomRows(count), lower.data(), count);
-    linalg::solve_lower(lower, values);
-    statistics_->latest_pending(count) = values;
   }
 
   // The weights that predict become those of the function with these coordinates.
@@ -217,7 +174,7 @@ class SparseFunction {
     auto cross = candidates_.cross().all();
     linalg::select_columns(move.batch.kernel_values.all(), move.active, count, cross, old);
     dependents_.refresh(dictionary_, factor_);
-    if (statistics_) prepare_statistics(move);
+    if (statistics_) statistics_->reserve(basis_size() + candidates_.size());
     drifted_ = has_drifted();
   }
 
@@ -350,29 +307,6 @@ class SparseFunction {
       candidates_.add({true, i, dictionary_.id(i)}, dictionary_.views(), weights_.row(i).data(),
                       weights_.columns());
     }
-  }
-
-  // All that statistics need of the kernel once points have joined: it may fail now, but not then.
-  void prepare_statistics(const Move& move) {
-    statistics_->reserve(basis_size() + candidates_.size(), 0);
-    const Kernel& kernel = dictionary_.kernel();
-    late_gram_ = candidates_.gram();
-    late_batch_.resize(candidates_.size(), move.samples.rows());
-    if (candidates_.size() == 0) return;
-    kernel.block(candidates_.views(), move.batch.views.data(), late_batch_.all());
-    require_finite(late_batch_);
-    if (move.pending == nullptr) return;
-    late_pending_.resize(candidates_.size(), move.pending->size());
-    kernel.block(candidates_.views(), move.pending->views(), late_pending_.all());
-    require_finite(late_pending_);
-  }
-
-  // Where a point of the basis was in the dictionary before the step.
-  Index before_step(Index i) const { return has_moved_ ? order_[static_cast<std::size_t>(i)] : i; }
-  // Which of the candidates it was, if it joined in the step: such points are the last ones.
-  Index joined(Index i) const {
-    const auto latest = static_cast<std::size_t>(i - basis_size()) + joined_.size();
-    return joined_[latest];
   }
 
   // What turns coordinates of this basis into those of a fresh one: T_fresh K(fresh, this) T'.
@@ -579,7 +513,6 @@ class SparseFunction {
     if (changed > 0) dependents_.invalidate();
     changes_ += changed;
     dictionary_.select(order_);
-    has_moved_ = true;
   }
 
   void join_factor() {
@@ -587,7 +520,6 @@ class SparseFunction {
     factor_.forget_turns();
     if (newcomers_.size() == 0) return;
     factor_.append(newcomers_.coefficient_rows(), newcomers_.factor());
-    for (const Index k : newcomers_.present()) joined_.push_back(newcomers_.order(k));
     if (statistics_) statistics_->grow(newcomers_.shares_of_lost());
   }
 
@@ -683,7 +615,6 @@ class SparseFunction {
 
   std::optional<Statistics> statistics_;
   bool has_restored_factor_ = false;
-  bool has_moved_ = false;  // since compare(): order_ says where each point was then
 
   Dependents dependents_;
   Candidates candidates_;
@@ -698,12 +629,7 @@ class SparseFunction {
   std::vector<double> self_kernel_;
   std::vector<View> probe_views_;
   RowBuffer probe_values_;
-  std::vector<Index> joined_;  // candidates that have joined the basis since compare()
-  RowBuffer late_gram_;        // kernel values of candidates: among each other, with the batch, and
-  RowBuffer late_batch_;       // with the pending samples
-  RowBuffer late_pending_;
-  RowBuffer chosen_values_;
-  RowBuffer chosen_coordinates_;
+  RowBuffer coordinates_;
   RowBuffer solved_weights_;
 };
 

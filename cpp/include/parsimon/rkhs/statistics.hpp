@@ -27,42 +27,26 @@ namespace parsimon {
 // lie in the span that was: their coordinates of it are 0, but for what they have in common with
 // points that leave in the same step, whose place they take. Turns are orthogonal, and the ridge is
 // I: H is no worse conditioned than the data, whatever the condition of the Gram matrix.
-//
-// The latest samples are `pending`: in the coordinates, which turn with the rest, but not yet in H
-// and r, so that what they say may be revised.
 class Statistics {
  public:
   explicit Statistics(Index outputs) : right_(outputs), solution_(outputs) {}
 
   Index size() const { return size_; }
   Index outputs() const { return right_.columns(); }
-  Index pending() const { return pending_count_; }
   auto normal() const { return normal_.all().topLeftCorner(size_, size_); }
   auto right() const { return right_.all(); }
   // The coordinates of the function that was solved last.
   auto solution() const { return solution_.all(); }
   auto solution() { return solution_.all(); }
-  // The coordinates of the pending samples, one column each.
-  auto pending_features() const { return pending_.all().leftCols(pending_count_); }
 
-  // Room for a basis of this size and for more pending samples: what follows then throws nothing.
-  void reserve(Index size, Index more_pending) {
+  // Room for a basis of this size: what follows then throws nothing.
+  void reserve(Index size) {
     if (size > normal_.size()) {
       ZeroedSquare grown(linalg::padded(size + size / 4));
       for (Index i = 0; i < size_; ++i) std::copy_n(normal_.row(i), i + 1, grown.row(i));
       normal_.swap(grown);
     }
-    const Index columns = pending_count_ + more_pending;
-    if (columns > pending_.columns()) {
-      RowBuffer wider;
-      auto all = wider.resize(size_, linalg::padded(columns + columns / 2));
-      std::fill_n(all.data(), all.size(), 0.0);
-      for (Index i = 0; i < size_; ++i) {
-        std::copy_n(pending_.row(i).data(), pending_count_, wider.row(i).data());
-      }
-      std::swap(pending_, wider);
-    }
-    for (RowBuffer* rows : {&right_, &solution_, &pending_}) {
+    for (RowBuffer* rows : {&right_, &solution_}) {
       rows->resize(std::max(size, size_));
       rows->resize(size_);
     }
@@ -85,7 +69,6 @@ class Statistics {
     };
     combine(lost_right_, right_);
     combine(lost_solution_, solution_);
-    combine(lost_pending_, pending_);
     for (Index i = 0; i < added; ++i) {
       double* row = normal_.row(before + i);
       for (Index s = 0; s < gone; ++s) {
@@ -102,9 +85,9 @@ class Statistics {
 
   // So many points have joined the basis.
   void grow(Index added) {
-    reserve(size_ + added, 0);
+    reserve(size_ + added);
     for (Index i = size_; i < size_ + added; ++i) std::fill_n(normal_.row(i), i + 1, 0.0);
-    for (RowBuffer* rows : {&right_, &solution_, &pending_}) {
+    for (RowBuffer* rows : {&right_, &solution_}) {
       auto all = rows->resize(size_ + added);
       std::fill_n(all.data() + size_ * all.cols(), added * all.cols(), 0.0);
     }
@@ -119,7 +102,6 @@ class Statistics {
     lost_corner_.resize(gone, gone);
     lost_right_.resize(gone, right_.columns());
     lost_solution_.resize(gone, solution_.columns());
-    lost_pending_.resize(gone, pending_.columns());
     for (Index t = 0; t < gone; ++t) lose(turns[static_cast<std::size_t>(t)], t);
   }
 
@@ -143,42 +125,11 @@ class Statistics {
       if (rows.columns() > 0) linalg::multiply(u, rows.all(), values);
       return result;
     };
-    RowBuffer right = turned(right_), solution = turned(solution_), pending = turned(pending_);
+    RowBuffer right = turned(right_), solution = turned(solution_);
     normal_.swap(normal);
     std::swap(right_, right);
     std::swap(solution_, solution);
-    std::swap(pending_, pending);
     size_ = size;
-  }
-
-  // features: coordinates of samples, one column each.
-  void add_pending(const ConstRows& features) {
-    reserve(size_, features.cols());
-    for (Index i = 0; i < size_; ++i) {
-      std::copy_n(features.data() + i * features.outerStride(), features.cols(),
-                  pending_.row(i).data() + pending_count_);
-    }
-    pending_count_ += features.cols();
-  }
-
-  // The last coordinates of the pending samples, which joined with the latest points: those of them
-  // that the span before did not have.
-  auto latest_pending(Index count) {
-    return pending_.all().block(size_ - count, 0, count, pending_count_);
-  }
-
-  // Of the pending samples, only these stay.
-  void keep_pending(const std::vector<Index>& columns) {
-    for (Index i = 0; i < size_; ++i) {
-      double* row = pending_.row(i).data();
-      for (std::size_t k = 0; k < columns.size(); ++k) row[k] = row[columns[k]];
-    }
-    pending_count_ = static_cast<Index>(columns.size());
-  }
-
-  // f at the pending samples for the function with these coordinates.
-  void evaluate_pending(const ConstRows& coordinates, Rows values) const {
-    linalg::multiply_transpose_by(pending_features(), coordinates, values);
   }
 
   // H <- share H and r <- share r
@@ -190,35 +141,35 @@ class Statistics {
     }
   }
 
-  // H and r take in some of the pending samples, which stay: H += sum_k h_k phi_k phi_k' and
-  // r += sum_k phi_k wanted_k', one number of curvature and one row of `wanted` for each.
-  void absorb(const std::vector<Index>& columns, const Eigen::Ref<const Vector>& curvature,
-              const ConstRows& wanted) {
+  // H += sum_k h_k phi_k phi_k' and r += sum_k phi_k wanted_k', over these columns of the features:
+  // one number of curvature and one row of `wanted` for each.
+  void absorb(const ConstRows& features, const std::vector<Index>& columns,
+              const Eigen::Ref<const Vector>& curvature, const ConstRows& wanted) {
     if (columns.empty()) return;
-    add_curvature(columns, curvature, normal_.all().topLeftCorner(size_, size_));
+    add_curvature(features, columns, curvature, normal_.all().topLeftCorner(size_, size_));
     const auto count = static_cast<Index>(columns.size());
-    auto features = weighted_.resize(size_, count);
-    linalg::select_columns(pending_features(), columns, count, features);
+    auto chosen = weighted_.resize(size_, count);
+    linalg::select_columns(features, columns, count, chosen);
     RowMatrix sum(size_, outputs());
-    linalg::multiply(features, wanted, sum);
+    linalg::multiply(chosen, wanted, sum);
     right_.all() += sum;
   }
 
-  // r + sum_i phi_i wanted_i' over all pending samples
-  RowMatrix right_with(const ConstRows& wanted) const {
+  // r + sum_k phi_k wanted_k'
+  RowMatrix right_with(const ConstRows& features, const ConstRows& wanted) const {
     RowMatrix sum(size_, outputs());
-    linalg::multiply(pending_features(), wanted, sum);
+    linalg::multiply(features, wanted, sum);
     sum += right_.all();
     return sum;
   }
 
-  // L with L L' = H + sum_k h_k phi_k phi_k' + ridge I, the sum over these pending samples. A ridge
-  // that rounding eats up is made larger until there is one; false if none is large enough, because
-  // H is not finite.
-  bool factorise(double ridge, const std::vector<Index>& columns,
+  // L with L L' = H + sum_k h_k phi_k phi_k' + ridge I, the sum over these columns of the features.
+  // A ridge that rounding eats up is made larger until there is one; false if none is large enough,
+  // because H is not finite.
+  bool factorise(double ridge, const ConstRows& features, const std::vector<Index>& columns,
                  const Eigen::Ref<const Vector>& curvature, RowMatrix& lower) {
     RowMatrix sum = normal();
-    add_curvature(columns, curvature, sum);
+    add_curvature(features, columns, curvature, sum);
     double trace = 0;
     for (Index i = 0; i < size_; ++i) trace += sum(i, i);
     double damping = std::max({ridge, kSmallestRidge * trace, std::numeric_limits<double>::min()});
@@ -231,10 +182,9 @@ class Statistics {
     }
   }
 
-  // Of two that belong to the same basis; what is pending must have been settled.
+  // Of two that belong to the same basis.
   Statistics& operator+=(const Statistics& other) {
-    require(other.size_ == size_ && other.outputs() == outputs() && pending_count_ == 0 &&
-                other.pending_count_ == 0,
+    require(other.size_ == size_ && other.outputs() == outputs(),
             "Only statistics of the same dictionary and outputs can be added.");
     for (Index i = 0; i < size_; ++i) {
       for (Index k = 0; k <= i; ++k) normal_.row(i)[k] += other.normal_.row(i)[k];
@@ -248,33 +198,29 @@ class Statistics {
     RowMatrix normal;  // lower triangle
     RowMatrix right;
     RowMatrix solution;
-    RowMatrix pending;
   };
 
-  State state() const { return {normal(), right(), solution(), pending_features()}; }
+  State state() const { return {normal(), right(), solution()}; }
 
   void restore(const State& state) {
     size_ = 0;
-    pending_count_ = 0;
     normal_ = ZeroedSquare();
-    pending_ = RowBuffer();
     grow(state.normal.rows());
     for (Index i = 0; i < size_; ++i) {
       for (Index k = 0; k <= i; ++k) normal_.row(i)[k] = state.normal(i, k);
     }
     right_.all() = state.right;
     solution_.all() = state.solution;
-    if (state.pending.cols() > 0) add_pending(state.pending);
   }
 
  private:
   // The lower triangle of sum += sum_k h_k phi_k phi_k'.
-  void add_curvature(const std::vector<Index>& columns, const Eigen::Ref<const Vector>& curvature,
-                     Rows sum) {
+  void add_curvature(const ConstRows& features, const std::vector<Index>& columns,
+                     const Eigen::Ref<const Vector>& curvature, Rows sum) {
     const auto count = static_cast<Index>(columns.size());
     if (count == 0) return;
     auto weighted = weighted_.resize(size_, count);
-    linalg::select_columns(pending_features(), columns, count, weighted);
+    linalg::select_columns(features, columns, count, weighted);
     roots_ = curvature.array().sqrt();
     for (Index i = 0; i < size_; ++i) {
       double* row = weighted_.row(i).data();
@@ -296,11 +242,15 @@ class Statistics {
     // H = [A B'; B C], of which only B and C turn: B <- Q B, C <- Q C Q', which are turned as rows
     // twice.
     auto corner = corner_.resize(count, linalg::padded(count));
-    for (Index i = 0; i < count; ++i) {
-      const double* row = normal_.row(first + i) + first;
-      for (Index k = 0; k <= i; ++k) corner(i, k) = corner(k, i) = row[k];
-    }
     auto turned = turned_.resize(count, linalg::padded(count));
+    linalg::transpose(normal_.all().block(first, first, count, count), turned.data(),
+                      turned.cols());
+    for (Index i = 0; i < count; ++i) {
+      const double* below = normal_.row(first + i) + first;
+      const double* above = turned.data() + i * turned.cols();
+      double* row = corner.data() + i * corner.cols();
+      std::copy(above + i + 1, above + count, std::copy_n(below, i + 1, row));
+    }
     turn_rows(turn, corner, corner.cols());
     linalg::transpose(corner.leftCols(count), turned.data(), turned.cols());
     turn_rows(turn, turned, turned.cols());
@@ -325,7 +275,6 @@ class Statistics {
     };
     lose_last(right_, lost_right_);
     lose_last(solution_, lost_solution_);
-    lose_last(pending_, lost_pending_);
   }
 
   // A column of as many numbers as rows are turned; what becomes of the last is handed out.
@@ -365,8 +314,6 @@ class Statistics {
   ZeroedSquare normal_;  // lower triangle
   RowBuffer right_;
   RowBuffer solution_;
-  RowBuffer pending_;
-  Index pending_count_ = 0;
 
   // Of the directions that have gone: rows of H and their inner products with each other, and rows
   // of the rest.
@@ -374,7 +321,6 @@ class Statistics {
   RowBuffer lost_corner_;
   RowBuffer lost_right_;
   RowBuffer lost_solution_;
-  RowBuffer lost_pending_;
 
   RowBuffer corner_;
   RowBuffer turned_;
