@@ -60,7 +60,7 @@ PEAK = """
     y = np.arange(2000) % 2
     model = POLKClassifier(
         kernel=kernels.Gaussian(1.0), learning_rate=4000.0, budget=1e-6, regularization=0.0,
-        batch_size=2000, average=False, n_jobs=1,
+        batch_size=2000, average=False, solver="sgd", n_jobs=1,
     ).partial_fit(X, y, classes=[0, 1])
     assert model.model_order_ == 2000
     model.set_params(batch_size=32).partial_fit(X[:32], y[:32])

@@ -69,11 +69,13 @@ class KeptSamples {
       }
     }
     if (size() == 0) start(dictionary);
+    const Index known = known_columns();
+    std::vector<Index> fresh(static_cast<std::size_t>(size() - known));
+    std::iota(fresh.begin(), fresh.end(), known);
     const Kernel& kernel = dictionary.kernel();
-    fresh_.compute(kernel, dictionary.views_of(range(0, dictionary.size())), dictionary.ids(),
-                   samples_->views_of(range(known_columns(), size())), size() - known_columns());
-    late_.compute(kernel, std::move(late_views), late_ids, samples_->views_of(range(0, size())),
-                  size());
+    fresh_.compute(kernel, dictionary.views(), dictionary.ids(), samples_->views_of(fresh).data(),
+                   size() - known);
+    late_.compute(kernel, late_views.data(), late_ids, samples_->views(), size());
   }
 
   // k(d_i, x_j) of the first points of the dictionary, one row for each.
@@ -113,26 +115,27 @@ class KeptSamples {
       return values.data() + place->second * values.columns();
     }
 
-    void compute(const Kernel& kernel, std::vector<View> points, const std::vector<Index>& ids,
-                 std::vector<View> samples, Index count) {
+    void compute(const Kernel& kernel, const View* points, const std::vector<Index>& ids,
+                 const View* samples, Index count) {
       name(ids);
-      if (ids.empty() || count == 0) return;
-      never_single(points);
-      never_single(samples);
-      auto all = values.resize(std::max<Index>(static_cast<Index>(ids.size()), 2),
-                               std::max<Index>(count, 2));
-      kernel.block(points.data(), samples.data(), all);
+      const auto size = static_cast<Index>(ids.size());
+      if (size == 0 || count == 0) return;
+      // Kernels sum in another order where there is a single row or column. What is computed must
+      // not depend on when it is, or a model that was saved and loaded would go on with other bits.
+      std::vector<View> two_points, two_samples;
+      if (size == 1) points = doubled(points, kernel.view_count(), two_points);
+      if (count == 1) samples = doubled(samples, kernel.view_count(), two_samples);
+      auto all = values.resize(std::max<Index>(size, 2), std::max<Index>(count, 2));
+      kernel.block(points, samples, all);
       require(all_finite(all.data(), all.size()),
               "The kernel is not finite at these samples; scale the features or choose another "
               "kernel.");
     }
 
-    // Kernels sum in another order where there is a single row or column. What is computed must not
-    // depend on when it is, or a model that was saved and loaded would go on with other bits.
-    static void never_single(std::vector<View>& views) {
-      for (View& view : views) {
-        if (view.rows() == 1) view.append(View(view), 0);
-      }
+    static const View* doubled(const View* views, Index count, std::vector<View>& room) {
+      room.assign(views, views + count);
+      for (Index v = 0; v < count; ++v) room[static_cast<std::size_t>(v)].append(views[v], 0);
+      return room.data();
     }
   };
 
@@ -140,12 +143,6 @@ class KeptSamples {
     samples_ = Dictionary::about(dictionary.kernel_pointer(), dictionary.features(),
                                  dictionary.origin(), 0);
     known_ = PointRows();
-  }
-
-  static std::vector<Index> range(Index begin, Index end) {
-    std::vector<Index> all(static_cast<std::size_t>(end - begin));
-    std::iota(all.begin(), all.end(), begin);
-    return all;
   }
 
   Index known_columns() const { return std::min(known_.values.columns(), size()); }
