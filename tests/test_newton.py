@@ -119,3 +119,24 @@ def test_weights_are_the_same_whatever_the_number_of_threads(multidist):
     X, y, X_test, _ = multidist
     one, two = (POLKClassifier(n_jobs=n, random_state=0).fit(X[:1000], y[:1000]) for n in (1, 2))
     assert_allclose(one.decision_function(X_test), two.decision_function(X_test), rtol=0, atol=0)
+
+
+def test_a_fit_that_is_interrupted_leaves_a_model_that_learns_on(multidist, monkeypatch):
+    X, y, X_test, y_test = multidist
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    model = POLKClassifier(random_state=0)
+    monkeypatch.setattr("parsimon.polk.finish_fit", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.score(X_test, y_test) > 0.8
+    stream(model, X, y)
+    assert model.score(X_test, y_test) > 0.93
+
+
+def test_passes_of_fit_do_not_raise_the_cap(multidist):
+    X, y, *_ = multidist
+    orders = [POLKClassifier(epochs=n, random_state=0).fit(X, y).model_order_ for n in (1, 4)]
+    assert max(orders) <= 1.15 * len(X) ** (2 / 3)

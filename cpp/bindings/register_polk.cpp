@@ -68,6 +68,9 @@ void register_polk(py::module_& module) {
            py::arg("features"), py::arg("outputs"))
       .def("coordinates", &coordinates<ConstSingleRows>, py::arg("samples").noconvert(), Unlocked())
       .def("coordinates", &coordinates<ConstRows>, py::arg("samples"), Unlocked())
+      .def("scout", [](SharedPolk& model) { model.use([](Polk& p) { p.scout(); }); })
+      .def("stop_scouting",
+           [](SharedPolk& model) { model.use([](Polk& p) { p.stop_scouting(); }); })
       .def("compress", &compress, py::arg("budget"), py::arg("max_points"), Unlocked())
       .def("assume", &assume, py::arg("normal"), py::arg("right"), py::arg("solution"),
            py::arg("samples"), py::arg("ridge") = py::none(), Unlocked())

@@ -580,6 +580,23 @@ TEST(a_refit_is_where_learning_goes_on_from) {
   CHECK(largest_difference(polk.function().statistics().solution(), expected) < 1e-10);
 }
 
+// Points are found as by a model that solves on the way; what samples said is told in the end.
+TEST(a_model_that_scouts_has_the_same_points_and_learns_on) {
+  const auto samples = stream(true, 600, 17);
+  const NewtonSettings newton{0.1, 0, kNever, true};
+  Polk straight = new_polk("multiclass_hinge", 3, newton);
+  Polk scout = new_polk("multiclass_hinge", 3, newton);
+  scout.scout();
+  for (Polk* polk : {&straight, &scout}) train(*polk, samples.first, samples.second, 16);
+  CHECK(scout.dictionary().points() == straight.dictionary().points());
+  CHECK_THROWS(scout.scout(), Error);  // it has learned already
+  scout.stop_scouting();
+  CHECK(scout.prediction_weights() == scout.iterate().weights());
+  CHECK(bytes(reload(scout)) == bytes(scout));
+  train(scout, samples.first, samples.second, 16);
+  CHECK(scout.newton().has_solved() && scout.prediction_weights().allFinite());
+}
+
 // A kernel that fails, whenever it does, leaves the model as it was, and learning goes on as if
 // nothing had happened.
 TEST(a_kernel_that_fails_leaves_the_model_as_it_was) {

@@ -150,6 +150,9 @@ class ModelEstimator(BaseEstimator):
     def _finish_fit(self, model: Any, samples: Any) -> None:
         """Do what fit does once all epochs are over."""
 
+    def _stop_early(self, model: Any) -> None:
+        """Make the best of a model whose fit has been interrupted."""
+
     def _kept_points(self, model: Any) -> int:  # noqa: ARG002
         """Return how many points of a model are never removed."""
         return 0

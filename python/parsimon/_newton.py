@@ -41,13 +41,14 @@ _BLOCK = 256
 # stream, whose weights are not solved as well, a few more make up for it. Regression without much
 # noise gains from every point: there the budget decides.
 FEWEST_POINTS = 20
+MOST_POINTS = 2200
 
 
 def points_rate(estimator: Any, *, streaming: bool) -> float:
     """Return the factor of t^(2/3)."""
     if not is_classifier(estimator):
         return 8.0
-    return 1.9 if streaming else 1.15
+    return 1.6 if streaming else 1.15
 
 
 # How much samples that are predicted well enough hold the function where it is in a later stream.
@@ -105,7 +106,7 @@ class _Problem:
             (lower.T @ start).ravel(),
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 10, "ftol": 1e-8},
+            options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 10, "ftol": 1e-5},
         )
         return np.asarray(
             linalg.solve_triangular(lower, found.x.reshape(start.shape), True, lower=True)
@@ -158,6 +159,7 @@ def _solve(model: Any, samples: Samples, loss: Any, outputs: int, given: float |
     problem = _problem(model, samples, loss, np.sqrt(unit))
     count, size = problem.features.shape
     if size == 0:
+        model.stop_scouting()
         return
     some = problem.part(np.random.RandomState(0).permutation(count)[:_CURVATURE_SAMPLES])
     normal = some.curvature() * (count / len(some.features) * _curvature_at_zero(loss, outputs))
@@ -215,14 +217,13 @@ def _choose_ridge(problem: _Problem, normal: Array, start: Array) -> tuple[float
         return _RIDGES[len(_RIDGES) // 2], start
     judge = problem.part(order[:held_out])
     learner = problem.part(order[held_out : held_out + _FEW_SAMPLES])
-    # As much for each sample as it would be with all of them.
     share = len(learner.features) / count
     tried: dict[int, tuple[tuple[float, float], Array]] = {}
 
     def attempt(i: int, start: Array) -> tuple[tuple[float, float], Array]:
         if i not in tried:
-            ridge = share * _RIDGES[i]
-            found = learner.minimise(start, share * normal, ridge, _CHOICE_STEPS)
+            # The same for all samples and for a part of them, as everywhere.
+            found = learner.minimise(start, share * normal, _RIDGES[i], _CHOICE_STEPS)
             tried[i] = judge.error(found), found
         return tried[i]
 

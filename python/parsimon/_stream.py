@@ -107,6 +107,7 @@ def fit(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> None:
         with threads_of(estimator.n_jobs):
             estimator._finish_fit(model, samples)
     except KeyboardInterrupt:
+        estimator._stop_early(model)
         estimator._adopt(model, fitted)
         raise
     _warn_if_out_of_reach(estimator, model)

@@ -13,7 +13,7 @@ from ._checks import count, number
 from ._classifier import Classifier
 from ._core import BudgetSchedule, Compression
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
-from ._newton import FEWEST_POINTS, finish_fit, has_growing_cap, points_rate
+from ._newton import FEWEST_POINTS, MOST_POINTS, finish_fit, has_growing_cap, points_rate
 from ._parameters import estimator
 from ._regressor import Regressor
 from ._settings import core_budget, core_step
@@ -37,7 +37,8 @@ def new_polk(
     loss = estimator._core_loss(outputs)
     chosen = Choices(estimator, samples, loss, streaming=streaming, intercept=intercept)
     if compression is None:
-        compression = _compression(estimator, polk_budget(estimator, chosen), streaming=streaming)
+        size = None if streaming else len(samples)
+        compression = _compression(estimator, polk_budget(estimator, chosen), size)
     model = _core.Polk(
         chosen.kernel.core,
         loss,
@@ -49,15 +50,20 @@ def new_polk(
         features=samples.X.shape[1],
         outputs=outputs,
     )
+    if chosen.newton is not None and estimator._refits and not streaming:
+        # The weights are solved when all points are there.
+        model.scout()
     return model, chosen.kernel, chosen.epochs
 
 
-def _compression(estimator: Any, budget: BudgetSchedule, *, streaming: bool) -> Compression:
-    """Return how a model is kept small."""
-    if has_growing_cap(estimator):
-        rate = points_rate(estimator, streaming=streaming)
-        return Compression.growing(budget, FEWEST_POINTS, rate)
+def _compression(estimator: Any, budget: BudgetSchedule, size: int | None) -> Compression:
+    """Return how a model is kept small, of so many samples or of a stream."""
     cap = estimator.max_points
+    if has_growing_cap(estimator):
+        rate = points_rate(estimator, streaming=size is None)
+        if size is None:
+            return Compression.growing(budget, FEWEST_POINTS, rate)
+        cap = min(max(FEWEST_POINTS, int(rate * size ** (2 / 3))), MOST_POINTS)
     return Compression(budget, None if isinstance(cap, str) else cap)
 
 
@@ -100,6 +106,10 @@ def _compress(self: Any, *, budget: float = 0.0, max_points: int | None = None) 
             f"parsimon.komp(model.expansion_), or solver='newton'."
         )
     return float(self._fitted_model().compress(float(budget), max_points))
+
+
+def _stop_early(self: Any, model: Any) -> None:  # noqa: ARG001
+    model.stop_scouting()
 
 
 @estimator(OF_CLASSIFIERS)
@@ -162,6 +172,7 @@ class POLKClassifier(Classifier):
     verbose: int = 0
 
     compress = _compress
+    _stop_early = _stop_early
     _algorithms = ("polk",)
     _new_model = new_polk
 
@@ -229,5 +240,6 @@ class POLKRegressor(Regressor):
     verbose: int = 0
 
     compress = _compress
+    _stop_early = _stop_early
     _algorithms = ("polk",)
     _new_model = new_polk

@@ -112,6 +112,21 @@ class Polk : public Online {
   // ---------------------------------------------------------------------
 
   bool is_solved() const { return newton_.has_value(); }
+
+  // From the beginning on, only the points are found; then either assume() says what the samples
+  // have said about their weights, or learning goes on from the weights that were stepped.
+  void scout() {
+    require(is_solved() && samples() == 0, "Only a model that has learned nothing yet can scout.");
+    scouts_ = true;
+    function_.forget_statistics();
+  }
+  void stop_scouting() {
+    if (!scouts_) return;
+    scouts_ = false;
+    function_.keep_statistics();
+    function_.statistics().grow(function_.basis_size());
+    function_.predictor_weights() = function_.function_weights().eval();
+  }
   // The weight of ||f||^2 / 2 beside the mean loss of the samples that are remembered.
   double regularization() const {
     if (!newton_ || newton_->remembered() == 0) {
@@ -159,6 +174,7 @@ class Polk : public Online {
             "The statistics are not those of this dictionary.");
     require(normal.allFinite() && right.allFinite() && is_bounded(solution),
             "The solved weights are not finite.");
+    stop_scouting();
     function_.set_predictor(solution);
     function_.function_weights() = function_.predictor_weights().eval();
     if (!newton_) return;
@@ -181,6 +197,7 @@ class Polk : public Online {
   // The coordinates of the function that predicts.
   RowMatrix solution() const {
     require(is_solved(), "The weights of this model are not solved.");
+    if (scouts_) return RowMatrix::Zero(function_.basis_size(), outputs());
     return function_.statistics().solution();
   }
 
@@ -201,11 +218,12 @@ class Polk : public Online {
                     "Choose a smaller learning rate, or scale the targets.");
     const Move move = plan(step, samples);
     function_.prepare(move);
-    if (newton_) {
+    const bool solves = newton_ && !scouts_;
+    if (solves) {
       step.record.loss = newton_->prepare(function_, samples, batch_, targets, move.active);
     }
     const StepRecord record = finish(step, function_.apply(move));
-    if (newton_) newton_->learn(function_, targets, sample_weights);
+    if (solves) newton_->learn(function_, targets, sample_weights);
     return record;
   }
 
@@ -224,6 +242,7 @@ class Polk : public Online {
 
   LossPtr loss_;
   std::optional<Newton> newton_;
+  bool scouts_ = false;
 
   Widened widened_;
   RowBuffer gradient_;

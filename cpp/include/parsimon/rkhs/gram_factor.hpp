@@ -112,7 +112,7 @@ class GramFactor {
   }
 
   // From now on, what removals do to the coordinates is written down until somebody has read it.
-  void keep_turns() { keeps_turns_ = true; }
+  void keep_turns(bool keep = true) { keeps_turns_ = keep; }
   const std::vector<Turn>& turns() const { return turns_; }
   void forget_turns() { turns_.clear(); }
 

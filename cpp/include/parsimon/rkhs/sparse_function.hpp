@@ -103,6 +103,10 @@ class SparseFunction {
     statistics_.emplace(scored_);
     factor_.keep_turns();
   }
+  void forget_statistics() {
+    statistics_.reset();
+    factor_.keep_turns(false);
+  }
   bool keeps_statistics() const { return statistics_.has_value(); }
   Statistics& statistics() { return *statistics_; }
   const Statistics& statistics() const { return *statistics_; }
