@@ -14,6 +14,7 @@ COMMANDS = {
     "speed": "bench.speed",
     "limits": "bench.limits",
     "stream": "bench.stream",
+    "streams": "bench.streams",
     "compare": "bench.compare",
     "paper": "bench.paper",
     "risk": "bench.papers.risk",

@@ -1,6 +1,6 @@
 """Online learning with kernels whose memory stays small."""
 
-from . import datasets, goodness_of_fit, kernels, plotting, schedules
+from . import datasets, goodness_of_fit, kernels, plotting, schedules, stream
 from ._build import __version__, build_info, get_cmake_dir, get_include
 from ._core import DivergenceError
 from ._io import load
@@ -49,4 +49,5 @@ __all__ = [
     "schedules",
     "set_num_threads",
     "sparsity_path",
+    "stream",
 ]

@@ -103,6 +103,10 @@ def _from_archive(archive: _core.Archive, kernel: kernels.Kernel | None) -> Any:
     estimator._check_parameters()
     estimator._check_stored(fitted, archive)
     estimator._adopt(model, {**fitted, "_kernel_": kernel})
+    if "pipeline" in archive:
+        from .stream import StreamingPipeline
+
+        return StreamingPipeline._from_archive(archive, estimator)
     return estimator
 
 
