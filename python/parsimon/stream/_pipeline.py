@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from parsimon import _io
 from parsimon._checks import check_count
+from parsimon._docs import documented
 from parsimon._model import ModelEstimator
 
 from ._blocks import as_block
@@ -28,6 +29,24 @@ from ._scaler import StreamingScaler
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+_ENTRIES = """
+X : array, sparse matrix, frame of pandas, polars or pyarrow, or dict of columns
+    The samples.
+y : array-like of shape (n_samples,)
+    Their targets.
+classes : array-like, optional
+    All labels of the stream, if the estimator needs to know them in the first call.
+encoded : ndarray of shape (n_samples, n_outputs) or sparse matrix
+    Columns of numbers first, then the places of each column of text.
+predictions : ndarray of shape (n_samples,)
+    Labels or numbers.
+probabilities : ndarray of shape (n_samples, n_classes)
+    In the order of ``classes_``.
+values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+    As those of the estimator.
+score : float
+    The accuracy of a classifier, R^2 of a regressor.
+"""
 # While the first samples are kept, the estimator begins anew when there are so many times as many.
 _GROWTH = 1.5
 
@@ -57,6 +76,7 @@ class _Waiting:
         return _Waiting((*self.tables, table), (*self.targets, y), known, self.begun)
 
 
+@documented(_ENTRIES)
 class StreamingPipeline(BaseEstimator):
     """An estimator that learns from a stream of columns of numbers and of text.
 
@@ -118,17 +138,7 @@ class StreamingPipeline(BaseEstimator):
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learn from all samples, forgetting what was learned before.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, frame of pandas, polars or pyarrow, or dict of columns
-            The samples.
-        y : array-like of shape (n_samples,)
-            Their targets.
-
-        Returns
-        -------
-        self : StreamingPipeline
-            The pipeline.
+        {X, y -> self}
         """
         self._check_parameters()
         X, y = as_block(X, y)
@@ -141,19 +151,7 @@ class StreamingPipeline(BaseEstimator):
     def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """Learn from one block of a stream, in the order given.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, frame of pandas, polars or pyarrow, or dict of columns
-            The samples.
-        y : array-like of shape (n_samples,)
-            Their targets.
-        classes : array-like, optional
-            All labels of the stream, if the estimator needs to know them in the first call.
-
-        Returns
-        -------
-        self : StreamingPipeline
-            The pipeline.
+        {X, y, classes -> self}
         """
         self._check_parameters()
         X, y = as_block(X, y)
@@ -203,15 +201,7 @@ class StreamingPipeline(BaseEstimator):
     def encode(self, X: Any) -> Any:
         """Return samples as the estimator is given them.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, frame of pandas, polars or pyarrow, or dict of columns
-            The samples.
-
-        Returns
-        -------
-        encoded : ndarray of shape (n_samples, n_outputs) or sparse matrix
-            Columns of numbers first, then the places of each column of text.
+        {X -> encoded}
         """
         check_is_fitted(self, "estimator_")
         return X if self.scaler_ is None else self.scaler_.transform(X)
@@ -219,15 +209,7 @@ class StreamingPipeline(BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Return what the estimator predicts for each sample.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, frame of pandas, polars or pyarrow, or dict of columns
-            The samples.
-
-        Returns
-        -------
-        predictions : ndarray of shape (n_samples,)
-            Labels or numbers.
+        {X -> predictions}
         """
         encoded = self.encode(X)
         return np.asarray(self.estimator_.predict(encoded))
@@ -236,15 +218,7 @@ class StreamingPipeline(BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, frame of pandas, polars or pyarrow, or dict of columns
-            The samples.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            In the order of ``classes_``.
+        {X -> probabilities}
         """
         encoded = self.encode(X)
         return np.asarray(self.estimator_.predict_proba(encoded))
@@ -253,15 +227,7 @@ class StreamingPipeline(BaseEstimator):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the values of the estimator's decision function.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, frame of pandas, polars or pyarrow, or dict of columns
-            The samples.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            As those of the estimator.
+        {X -> values}
         """
         encoded = self.encode(X)
         return np.asarray(self.estimator_.decision_function(encoded))
@@ -269,17 +235,7 @@ class StreamingPipeline(BaseEstimator):
     def score(self, X: Any, y: ArrayLike) -> float:
         """Return the estimator's score on these samples.
 
-        Parameters
-        ----------
-        X : array, sparse matrix, frame of pandas, polars or pyarrow, or dict of columns
-            The samples.
-        y : array-like of shape (n_samples,)
-            Their targets.
-
-        Returns
-        -------
-        score : float
-            The accuracy of a classifier, R^2 of a regressor.
+        {X, y -> score}
         """
         encoded = self.encode(X)
         return float(self.estimator_.score(encoded, y))

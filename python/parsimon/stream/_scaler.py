@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from parsimon._checks import check_count, is_number
+from parsimon._docs import documented
 from parsimon._model import is_finite
 
 from ._columns import columns_of, is_dictionary
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+_ENTRIES = """
+X : array, frame of pandas, polars or pyarrow, or dict of columns
+    The samples.
+y : None
+    Ignored.
+encoded : ndarray of shape (n_samples, n_outputs)
+    Columns of numbers first, then the places of each column of text.
+"""
+
+
+@documented(_ENTRIES)
 class StreamingScaler(TransformerMixin, BaseEstimator):
     """Numbers to mean 0 and variance 1, and text to one-hot columns, along a stream.
 
@@ -81,36 +92,20 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Learn from these samples alone.
 
-        Parameters
-        ----------
-        X : array, frame of pandas, polars or pyarrow, or dict of columns
-            The samples.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : StreamingScaler
-            The transformer.
+        {X, y -> self}
         """
-        with self._unchanged_on_error():
-            self._encoding_ = self._first(self._table(X, reset=True))
+        fresh = clone(self)
+        fresh._encoding_ = fresh._first(fresh._table(X, reset=True))
+        # Only now: what cannot be learned from leaves everything as it was.
+        for name in ("feature_names_in_", "_encoding_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(fresh.__dict__)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Learn from one block of a stream.
 
-        Parameters
-        ----------
-        X : array, frame of pandas, polars or pyarrow, or dict of columns
-            The samples.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : StreamingScaler
-            The transformer.
+        {X, y -> self}
         """
         if not hasattr(self, "_encoding_"):
             return self.fit(X)
@@ -120,15 +115,7 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return samples as numbers.
 
-        Parameters
-        ----------
-        X : array, frame of pandas, polars or pyarrow, or dict of columns
-            The samples.
-
-        Returns
-        -------
-        encoded : ndarray of shape (n_samples, n_outputs)
-            Columns of numbers first, then the places of each column of text.
+        {X -> encoded}
         """
         check_is_fitted(self)
         return self._encoding_.encode(self._table(X))
@@ -245,16 +232,6 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
                 f"The columns are {list(columns)}, but those learned from are {expected}."
             )
         return _numbers_if_all([columns[name] for name in names])
-
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_encoding_")
