@@ -15,6 +15,7 @@ COMMANDS = {
     "limits": "bench.limits",
     "stream": "bench.stream",
     "streams": "bench.streams",
+    "novelty": "bench.novelty",
     "compare": "bench.compare",
     "paper": "bench.paper",
     "risk": "bench.papers.risk",

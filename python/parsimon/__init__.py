@@ -8,6 +8,7 @@ from ._threads import get_num_threads, set_num_threads
 from .bsgd import BSGDClassifier, BSGDRegressor
 from .colk import COLKClassifier, COLKRegressor, CompositionalLearner, PolicyEvaluator
 from .expansion import CompressionReport, KernelExpansion, komp
+from .novelty import POLKOneClass
 from .polk import POLKClassifier, POLKRegressor
 from .slkl import SLKLClassifier, SLKLRegressor, sparsity_path
 from .spppot import (
@@ -29,6 +30,7 @@ __all__ = [
     "KernelExpansion",
     "MirrorNewtonIntensity",
     "POLKClassifier",
+    "POLKOneClass",
     "POLKRegressor",
     "PolicyEvaluator",
     "SLKLClassifier",

@@ -133,8 +133,8 @@ _RENAMED: list[tuple[str, str, Callable[[Any, dict[str, Any]], dict[str, Any]]]]
 
 
 # What estimators did before they could be told: without this word, all of these.
-_ABSENT: list[tuple[str, str, dict[str, Any]]] = [
-    ("POLK", "solver", {"solver": "sgd", "max_points": None}),
+_ABSENT: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
+    (("POLKClassifier", "POLKRegressor"), "solver", {"solver": "sgd", "max_points": None}),
 ]
 
 
@@ -143,8 +143,8 @@ def _renamed(estimator: str, values: dict[str, Any]) -> dict[str, Any]:
         if estimator.startswith(family) and name in values:
             value = values.pop(name)
             values |= now(value, values)
-    for family, name, then in _ABSENT:
-        if estimator.startswith(family) and name not in values:
+    for estimators, name, then in _ABSENT:
+        if estimator in estimators and name not in values:
             values = then | values
     return values
 

@@ -21,7 +21,7 @@ from ._stream import Samples
 from .kernels import Kernel
 from .schedules import AdaptiveBudget, PowerLaw, resolve
 
-__all__ = ["POLKClassifier", "POLKRegressor", "new_polk"]
+__all__ = ["POLKClassifier", "POLKRegressor", "compress", "new_polk"]
 
 
 def new_polk(
@@ -73,7 +73,7 @@ def polk_budget(estimator: Any, chosen: Choices) -> BudgetSchedule:
     return core_budget(estimator.budget, by_parsimony, chosen.rate)
 
 
-def _compress(self: Any, *, budget: float = 0.0, max_points: int | None = None) -> float:
+def compress(self: Any, *, budget: float = 0.0, max_points: int | None = None) -> float:
     """Drop points of the fitted model, and solve for the weights of those that are left.
 
     Points go as long as the learned function moves by no more than `budget` in Hilbert norm,
@@ -161,7 +161,7 @@ class POLKClassifier(Classifier):
     random_state: Any = None
     verbose: int = 0
 
-    compress = _compress
+    compress = compress
     _algorithms = ("polk",)
     _new_model = new_polk
 
@@ -228,6 +228,6 @@ class POLKRegressor(Regressor):
     random_state: Any = None
     verbose: int = 0
 
-    compress = _compress
+    compress = compress
     _algorithms = ("polk",)
     _new_model = new_polk
