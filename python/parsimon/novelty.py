@@ -146,7 +146,7 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
             _stream.fit(
                 self, self._samples(X, sample_weight), {"offset_": 0.0, "_scores_": NOTHING}
             )
-        scores = self._values(self._model, X)[:, 0]
+        scores = self._values_of(self._model, X)[:, 0]
         self.offset_ = self._threshold(scores)
         # Some of them, for a stream that goes on from here.
         self._scores_ = scores[:: -(-len(scores) // _MOST_SCORES)]
@@ -168,12 +168,12 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
             X = self._validate_samples(X, reset=first)
             samples = self._samples(X, sample_weight)
             # Scores of samples that are not known yet, as those that will be asked for.
-            scores = NOTHING if first else self._values(self._model, X)[:, 0]
+            scores = NOTHING if first else self._values_of(self._model, X)[:, 0]
             _stream.partial_fit(
                 self, samples, {"offset_": 0.0, "_scores_": NOTHING} if first else {}
             )
         if first:
-            scores = self._values(self._model, X)[:, 0]
+            scores = self._values_of(self._model, X)[:, 0]
         scores = np.concatenate([self._scores_, scores])
         self._scores_ = scores[-_MOST_SCORES:]
         self.offset_ = self._threshold(scores[-max(self.t_ // 2, _FEWEST_SCORES) :])
