@@ -14,6 +14,8 @@ COMMANDS = {
     "speed": "bench.speed",
     "limits": "bench.limits",
     "stream": "bench.stream",
+    "streams": "bench.streams",
+    "novelty": "bench.novelty",
     "compare": "bench.compare",
     "paper": "bench.paper",
     "risk": "bench.papers.risk",

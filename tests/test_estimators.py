@@ -12,6 +12,7 @@ from parsimon import (
     HybridIntensity,
     MirrorNewtonIntensity,
     POLKClassifier,
+    POLKOneClass,
     POLKRegressor,
     SLKLClassifier,
     SLKLRegressor,
@@ -35,6 +36,7 @@ EXPECTED_FAILURES = {
     [
         POLKClassifier(),
         POLKClassifier("logistic"),
+        POLKOneClass(),
         POLKRegressor(),
         COLKClassifier(),
         COLKRegressor(),

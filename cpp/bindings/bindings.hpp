@@ -7,6 +7,7 @@ namespace parsimon::bindings {
 void register_archive(pybind11::module_& module);
 void register_build_info(pybind11::module_& module);
 void register_colk(pybind11::module_& module);
+void register_drift(pybind11::module_& module);
 void register_errors(pybind11::module_& module);
 void register_expansion(pybind11::module_& module);
 void register_intensity(pybind11::module_& module);

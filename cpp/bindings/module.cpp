@@ -8,6 +8,7 @@ PYBIND11_MODULE(_engine, module) {
   register_losses(module);
   register_archive(module);
   register_schedules(module);
+  register_drift(module);
   register_expansion(module);
   register_polk(module);
   register_colk(module);

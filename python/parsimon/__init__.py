@@ -1,6 +1,6 @@
 """Online learning with kernels whose memory stays small."""
 
-from . import datasets, goodness_of_fit, kernels, plotting, schedules
+from . import datasets, goodness_of_fit, kernels, plotting, schedules, stream
 from ._build import __version__, build_info, get_cmake_dir, get_include
 from ._core import DivergenceError
 from ._io import load
@@ -8,6 +8,7 @@ from ._threads import get_num_threads, set_num_threads
 from .bsgd import BSGDClassifier, BSGDRegressor
 from .colk import COLKClassifier, COLKRegressor, CompositionalLearner, PolicyEvaluator
 from .expansion import CompressionReport, KernelExpansion, komp
+from .novelty import POLKOneClass
 from .polk import POLKClassifier, POLKRegressor
 from .slkl import SLKLClassifier, SLKLRegressor, sparsity_path
 from .spppot import (
@@ -29,6 +30,7 @@ __all__ = [
     "KernelExpansion",
     "MirrorNewtonIntensity",
     "POLKClassifier",
+    "POLKOneClass",
     "POLKRegressor",
     "PolicyEvaluator",
     "SLKLClassifier",
@@ -49,4 +51,5 @@ __all__ = [
     "schedules",
     "set_num_threads",
     "sparsity_path",
+    "stream",
 ]

@@ -103,6 +103,10 @@ def _from_archive(archive: _core.Archive, kernel: kernels.Kernel | None) -> Any:
     estimator._check_parameters()
     estimator._check_stored(fitted, archive)
     estimator._adopt(model, {**fitted, "_kernel_": kernel})
+    if "pipeline" in archive:
+        from .stream import StreamingPipeline
+
+        return StreamingPipeline._from_archive(archive, estimator)
     return estimator
 
 
@@ -129,8 +133,8 @@ _RENAMED: list[tuple[str, str, Callable[[Any, dict[str, Any]], dict[str, Any]]]]
 
 
 # What estimators did before they could be told: without this word, all of these.
-_ABSENT: list[tuple[str, str, dict[str, Any]]] = [
-    ("POLK", "solver", {"solver": "sgd", "max_points": None}),
+_ABSENT: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
+    (("POLKClassifier", "POLKRegressor"), "solver", {"solver": "sgd", "max_points": None}),
 ]
 
 
@@ -139,8 +143,8 @@ def _renamed(estimator: str, values: dict[str, Any]) -> dict[str, Any]:
         if estimator.startswith(family) and name in values:
             value = values.pop(name)
             values |= now(value, values)
-    for family, name, then in _ABSENT:
-        if estimator.startswith(family) and name not in values:
+    for estimators, name, then in _ABSENT:
+        if estimator in estimators and name not in values:
             values = then | values
     return values
 

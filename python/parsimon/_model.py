@@ -213,7 +213,10 @@ class ModelEstimator(BaseEstimator):
     def _evaluate(self, X: ArrayLike) -> Array:
         """Values of the learned function, of shape (n_samples, n_outputs)."""
         model = self._fitted_model()
-        checked = self._validate_samples(X)
+        return self._values_of(model, self._validate_samples(X))
+
+    def _values_of(self, model: Any, checked: Any) -> Array:
+        """Return the same for samples that have been validated."""
         with threads_of(self.n_jobs):
             if not sparse.issparse(checked):
                 return np.asarray(model.predict(checked))

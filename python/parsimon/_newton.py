@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 from scipy.optimize import minimize
-from sklearn.base import is_classifier
+from sklearn.base import is_regressor
 from threadpoolctl import threadpool_limits
 
 from ._stream import Samples
@@ -46,7 +46,7 @@ MOST_POINTS = 2200
 
 def points_rate(estimator: Any, *, streaming: bool) -> float:
     """Return the factor of t^(2/3)."""
-    if not is_classifier(estimator):
+    if is_regressor(estimator):
         return 8.0
     return 1.6 if streaming else 1.15
 

@@ -21,7 +21,7 @@ from ._stream import Samples
 from .kernels import Kernel
 from .schedules import AdaptiveBudget, PowerLaw, resolve
 
-__all__ = ["POLKClassifier", "POLKRegressor", "new_polk"]
+__all__ = ["POLKClassifier", "POLKRegressor", "compress", "new_polk"]
 
 
 def new_polk(
@@ -79,7 +79,7 @@ def polk_budget(estimator: Any, chosen: Choices) -> BudgetSchedule:
     return core_budget(estimator.budget, by_parsimony, chosen.rate)
 
 
-def _compress(self: Any, *, budget: float = 0.0, max_points: int | None = None) -> float:
+def compress(self: Any, *, budget: float = 0.0, max_points: int | None = None) -> float:
     """Drop points of the fitted model, and solve for the weights of those that are left.
 
     Points go as long as the learned function moves by no more than `budget` in Hilbert norm,
@@ -108,7 +108,8 @@ def _compress(self: Any, *, budget: float = 0.0, max_points: int | None = None) 
     return float(self._fitted_model().compress(float(budget), max_points))
 
 
-def _stop_early(self: Any, model: Any) -> None:  # noqa: ARG001
+def stop_early(self: Any, model: Any) -> None:  # noqa: ARG001
+    """Predict with the weights that were stepped, and solve them from now on."""
     model.stop_scouting()
 
 
@@ -171,8 +172,8 @@ class POLKClassifier(Classifier):
     random_state: Any = None
     verbose: int = 0
 
-    compress = _compress
-    _stop_early = _stop_early
+    compress = compress
+    _stop_early = stop_early
     _algorithms = ("polk",)
     _new_model = new_polk
 
@@ -239,7 +240,7 @@ class POLKRegressor(Regressor):
     random_state: Any = None
     verbose: int = 0
 
-    compress = _compress
-    _stop_early = _stop_early
+    compress = compress
+    _stop_early = stop_early
     _algorithms = ("polk",)
     _new_model = new_polk

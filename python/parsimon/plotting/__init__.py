@@ -5,7 +5,14 @@ They need matplotlib: ``pip install 'parsimon[plot]'``.
 
 from ._decision_surface import DecisionSurfaceDisplay
 from ._intensity import IntensityDisplay
+from ._prequential import PrequentialDisplay
 from ._sparsity_path import SparsityPathDisplay
 from ._trace import TraceDisplay
 
-__all__ = ["DecisionSurfaceDisplay", "IntensityDisplay", "SparsityPathDisplay", "TraceDisplay"]
+__all__ = [
+    "DecisionSurfaceDisplay",
+    "IntensityDisplay",
+    "PrequentialDisplay",
+    "SparsityPathDisplay",
+    "TraceDisplay",
+]

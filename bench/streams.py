@@ -1,0 +1,331 @@
+"""parsimon beside river and scikit-learn on streams: test, then train, in blocks of ten samples.
+
+Prequential accuracy, time of a sample and size of the model, on streams that river brings along or
+draws: Phishing, ImageSegments, Bananas and Shuttle, SEA with a sudden drift and RandomRBF with a
+gradual one. parsimon is promised to be ahead of the best of river's models in a tenth of its time.
+Needs river. What other packages gave is kept in a folder (`--out`) and not run again; parsimon is
+always run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import SGDClassifier
+from sklearn.preprocessing import StandardScaler
+
+from bench import machine, report
+from bench.baselines.peers import named
+from bench.cli import MissingDataError, positive_int
+from bench.compare import saved_bytes
+from bench.report import Column, Promise, Table, at_least, at_most
+from bench.runner import Experiment, Figures, Method, Row, Run
+from parsimon import POLKClassifier
+from parsimon.stream import StreamingPipeline, in_blocks, prequential
+
+DRAWN = 20_000
+LONGEST = 20_000
+QUICK = 500
+FOURIER_FEATURES = 200
+# How much faster than the best of river's.
+TIMES_FASTER = 10
+
+
+# -- streams ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stream:
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+
+
+def recorded(name: str) -> Callable[[int, int], Stream]:
+    """Return what reads a stream that is in river's wheel; its order is as recorded."""
+
+    def load(samples: int, seed: int) -> Stream:
+        from river import datasets
+
+        return as_arrays(getattr(datasets, name)(), samples)
+
+    return load
+
+
+def sea(samples: int, seed: int) -> Stream:
+    """Draw SEA, whose boundary jumps half way."""
+    from river.datasets import synth
+
+    before, after = (synth.SEA(variant=variant, seed=seed + variant) for variant in (0, 3))
+    return as_arrays(chain(before.take(samples // 2), after), samples)
+
+
+def random_rbf(samples: int, seed: int) -> Stream:
+    """Draw RandomRBF, whose 50 centroids of 4 classes in 10 dimensions never stand still."""
+    from river.datasets import synth
+
+    drawn = synth.RandomRBFDrift(
+        seed_model=seed, seed_sample=seed, n_classes=4, n_features=10, change_speed=0.0005
+    )
+    return as_arrays(drawn, samples)
+
+
+def as_arrays(samples: Any, count: int) -> Stream:
+    pairs = list(islice(samples, count))
+    _, labels = np.unique([label for _, label in pairs], return_inverse=True)
+    return Stream(np.array([[*x.values()] for x, _ in pairs], dtype=np.float64), labels)
+
+
+@dataclass(frozen=True)
+class Source:
+    title: str
+    load: Callable[[int, int], Stream]
+    samples: int
+
+
+SOURCES = {
+    "phishing": Source("Phishing", recorded("Phishing"), LONGEST),
+    "segments": Source("ImageSegments", recorded("ImageSegments"), LONGEST),
+    "bananas": Source("Bananas", recorded("Bananas"), LONGEST),
+    "shuttle": Source("Shuttle", recorded("Shuttle"), LONGEST),
+    "sea": Source("SEA, sudden drift", sea, DRAWN),
+    "rbf": Source("RandomRBF, gradual drift", random_rbf, DRAWN),
+}
+
+
+# -- methods ---------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, repr=False)
+class River(ClassifierMixin, BaseEstimator):
+    """A model of river's, which learns and predicts one dictionary of features at a time."""
+
+    package: ClassVar = "river"
+
+    random_state: int = 0
+
+    def partial_fit(self, X: ArrayLike, y: Any, classes: ArrayLike | None = None) -> River:
+        if not hasattr(self, "model_"):
+            self.model_ = self._make(np.asarray(X).shape[1])
+        for x, label in zip(np.asarray(X), y.tolist(), strict=True):
+            self.model_.learn_one(named(x), label)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        found = [self.model_.predict_one(named(x)) for x in np.asarray(X)]
+        return np.array([-1 if label is None else label for label in found])
+
+
+class RiverArf(River):
+    """Adaptive random forest."""
+
+    def _make(self, features: int) -> Any:
+        from river import forest
+
+        return forest.ARFClassifier(seed=self.random_state)
+
+
+class RiverAmf(River):
+    """Aggregated Mondrian forest."""
+
+    def _make(self, features: int) -> Any:
+        from river import forest
+
+        return forest.AMFClassifier(seed=self.random_state)
+
+
+class RiverTree(River):
+    """Hoeffding tree."""
+
+    def _make(self, features: int) -> Any:
+        from river import tree
+
+        return tree.HoeffdingTreeClassifier()
+
+
+class RiverSoftmax(River):
+    """Softmax regression on random Fourier features of scaled numbers."""
+
+    def _make(self, features: int) -> Any:
+        from river import feature_extraction, linear_model, preprocessing
+
+        # river's are cosines of one input each.
+        each = max(1, FOURIER_FEATURES // features)
+        sampler = feature_extraction.RBFSampler(n_components=each, seed=self.random_state)
+        return preprocessing.StandardScaler() | sampler | linear_model.SoftmaxRegression()
+
+
+@dataclass(eq=False, repr=False)
+class NystroemStream(ClassifierMixin, BaseEstimator):
+    """Linear machine by averaged SGD on Nystroem features, which the first samples are for.
+
+    Until there are enough of them, everything is taken to be of the first class.
+    """
+
+    random_state: int = 0
+    points: int = 100
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> NystroemStream:
+        if not hasattr(self, "first_"):
+            self.first_: list[tuple[Any, Any]] = []
+            self.classes_ = np.asarray(classes)
+            self.scaler_ = StandardScaler()
+            self.sgd_ = SGDClassifier(average=True, random_state=self.random_state)
+        self.scaler_.partial_fit(X)
+        if not hasattr(self, "features_"):
+            self.first_.append((X, y))
+            if sum(map(len, (y for _, y in self.first_))) < self.points:
+                return self
+            X, y = (np.concatenate(part) for part in zip(*self.first_, strict=True))
+            scaled = self.scaler_.transform(X)
+            gamma = 1 / (X.shape[1] * scaled.var())
+            self.features_ = Nystroem(
+                gamma=gamma, n_components=self.points, random_state=self.random_state
+            ).fit(scaled)
+            self.first_ = []
+        mapped = self.features_.transform(self.scaler_.transform(X))
+        self.sgd_.partial_fit(mapped, y, classes=self.classes_)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        if not hasattr(self, "features_"):
+            return np.full(len(X), self.classes_[0])
+        mapped = self.features_.transform(self.scaler_.transform(X))
+        return np.asarray(self.sgd_.predict(mapped))
+
+
+def polk(random_state: int) -> Any:
+    """Return POLK with nothing set."""
+    return StreamingPipeline(POLKClassifier(random_state=random_state))
+
+
+def polk_logistic(random_state: int) -> Any:
+    return StreamingPipeline(POLKClassifier("logistic", random_state=random_state))
+
+
+def polk_steps(random_state: int) -> Any:
+    """Return the paper's algorithm, without averaging."""
+    model = POLKClassifier(solver="sgd", average=False, random_state=random_state)
+    return StreamingPipeline(model)
+
+
+OURS = (
+    Method("POLK", polk),
+    Method("POLK, logistic", polk_logistic),
+    Method("POLK, gradient steps", polk_steps),
+)
+RIVERS = (
+    Method("river, ARF", RiverArf),
+    Method("river, AMF", RiverAmf),
+    Method("river, Hoeffding tree", RiverTree),
+    Method("river, RBFSampler + softmax", RiverSoftmax),
+)
+OTHERS = (*RIVERS, Method("scikit-learn, Nystroem + SGD", NystroemStream))
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--streams", nargs="+", choices=[*SOURCES], default=[*SOURCES], help="all by default")
+    add("--only", metavar="TEXT", help="methods with this in their name, and POLK")
+    add("--samples", type=positive_int, help="of each stream at most; no verdict")
+    add("--block", type=positive_int, default=10, help="samples per call; 10 by default")
+    add("--runs", type=positive_int, default=1, help="seeds of what is drawn and of the models")
+    add("--quick", action="store_true", help=f"{QUICK} samples: whether it works; no verdict")
+    kept = "folder for what other packages gave; build/streams by default"
+    add("--out", type=Path, default=Path("build/streams"), metavar="DIR", help=kept)
+    report.add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    if machine.installed("river") is None:
+        raise MissingDataError("The streams are river's: pip install river.")
+    if options.quick:
+        options.samples, options.quick = min(options.samples or QUICK, QUICK), False
+    found = {}
+    for name in options.streams:
+        source = SOURCES[name]
+        rows = measured(name, options)
+        found[source.title] = rows
+        results = [row.results[0] for row in rows if row.sound]
+        seen = f"{results[0]['samples']:,} samples of {results[0]['features']} features"
+        Table.of_rows(
+            f"{source.title}: {seen} in {results[0]['classes']} classes, blocks of {options.block}",
+            [row for row in rows if row.results or row.absent],
+            COLUMNS,
+        ).show()
+    return report.conclude(options, found, promises(found))
+
+
+def measured(name: str, options: argparse.Namespace) -> list[Row]:
+    """Run all methods on a stream; what others gave is kept."""
+    source = SOURCES[name]
+    experiment = Experiment(
+        name,
+        source.title,
+        methods=(),
+        load=lambda seed, samples: source.load(samples, seed),
+        train=measure,
+        data={"samples": options.samples or source.samples},
+        offered={"block": options.block},
+    )
+    ours = replace(experiment, methods=OURS).rows(
+        argparse.Namespace(runs=options.runs, quick=False, out=None)
+    )
+    wanted = [each for each in OTHERS if (options.only or "").lower() in each.name.lower()]
+    return [*ours, *replace(experiment, methods=wanted).rows(options)]
+
+
+def measure(run: Run) -> Figures:
+    """Test, then train, block by block."""
+    stream, model = run.task, run.make()
+    blocks = in_blocks(stream.X, stream.y, rows=run.offered["block"])
+    classes = np.unique(stream.y)
+    with machine.Stopwatch() as watch:
+        summary = prequential(model, blocks, classes=classes, drift=None).summary
+    return {
+        **watch.figures,
+        "samples": len(stream.X),
+        "features": stream.X.shape[1],
+        "classes": len(classes),
+        "accuracy": 100 * summary["accuracy"],
+        "us": summary["predict_us"] + summary["learn_us"],
+        "cpu_us": 1e6 * watch.cpu_seconds / len(stream.X),
+        "points": summary.get("points"),
+        "bytes": saved_bytes(model) if hasattr(model, "save") else len(pickle.dumps(model)),
+    }
+
+
+COLUMNS = (
+    Column("accuracy %", "accuracy"),
+    Column("us a sample", "us"),
+    Column("us of the processor", "cpu_us"),
+    Column("points", "points"),
+    Column("bytes", "bytes", lambda values: f"{np.mean(values):,.0f}"),
+)
+
+
+def promises(found: Mapping[str, Sequence[Row]]) -> Iterator[Promise]:
+    """Ahead of the best of river's models, in a tenth of its time."""
+    theirs = {method.name for method in RIVERS}
+    for title, rows in found.items():
+        rivers = [row for row in rows if row.method.name in theirs and row.sound]
+        if not rivers:
+            continue
+        best = max(rivers, key=lambda row: row.mean("accuracy"))
+        ours, name = rows[0], best.method.name
+        accuracy = best.mean("accuracy")
+        yield at_least(f"{title}: accuracy, % ({name})", ours.mean("accuracy"), accuracy)
+        share = ours.mean("cpu_us") / best.mean("cpu_us")
+        yield at_most(f"{title}: time of a sample over that of {name}", share, 1 / TIMES_FASTER)

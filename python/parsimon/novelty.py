@@ -1,0 +1,222 @@
+"""Novelty detection in streams: which samples are unlike those seen before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import OutlierMixin
+
+from . import _core, _stream
+from ._checks import is_number, number
+from ._model import Array, ModelEstimator
+from ._newton import finish_fit
+from ._parameters import WORDS, estimator
+from ._stream import NOTHING, Samples, checked_weight
+from .kernels import Kernel
+from .polk import compress, new_polk
+from .schedules import AdaptiveBudget
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Scores that the threshold is taken from: half of those seen, within these bounds.
+_FEWEST_SCORES = 100
+_MOST_SCORES = 1000
+
+
+def _check_contamination(name: str, value: Any) -> None:
+    if not (is_number(value) and 0 < value <= 0.5):
+        raise ValueError(
+            f"{name} must be a number above 0, at most 0.5, the share of outliers; got {value!r}."
+        )
+
+
+_ENTRIES = """
+contamination : float, default={default}
+    The share of the samples learned from that are to be called outliers.
+regularization : float, default={default}
+    Weight lambda of the squared norm of the function. Larger values make it the density of a kernel
+    density estimate, smaller ones the same for all samples learned from, however rare.
+weights_ : ndarray of shape (model_order_, 1)
+    Their weights.
+offset_ : float
+    The score below which a sample is an outlier.
+y : None
+    Ignored.
+scores : ndarray of shape (n_samples,)
+    About 1 where samples are dense, 0 far from all of them.
+differences : ndarray of shape (n_samples,)
+    Positive for inliers, negative for outliers.
+labels : ndarray of shape (n_samples,)
+    1 for inliers, -1 for outliers.
+"""
+
+
+@estimator(_ENTRIES)
+class POLKOneClass(OutlierMixin, ModelEstimator):
+    """Novelty detector for streams, with a model that stays small.
+
+    It learns the function f with f(x) = 1 at all samples, as far as a small norm allows, by
+    regularized least squares: the minimiser of
+
+        mean (1 - f(x_i))^2 / 2 + lambda / 2 ||f||^2
+
+    on a dictionary that POLK finds. Since f is 0 where no sample is near, a low value is a novelty.
+    The threshold is the `contamination` quantile of the scores: in ``fit`` of all samples, in a
+    stream of the latest, each as it was before the model learned from the sample. So it follows a
+    stream that changes.
+
+    Parameters
+    ----------
+    {contamination, kernel, gamma, regularization, learning_rate, parsimony, budget, max_points,
+    half_life, batch_size, epochs, shuffle, dtype, n_jobs, random_state, verbose}
+
+    Attributes
+    ----------
+    {offset_, dictionary_, weights_, model_order_, expansion_, n_features_in_, t_, trace_}
+
+    References
+    ----------
+    E. De Vito, L. Rosasco, A. Toigo: Spectral regularization for support estimation. NeurIPS 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from parsimon import POLKOneClass
+    >>> random = np.random.default_rng(0)
+    >>> model = POLKOneClass(contamination=0.05)
+    >>> for _ in range(20):
+    ...     model = model.partial_fit(random.normal(size=(50, 2)))
+    >>> model.predict([[0.0, 0.5], [5.0, 5.0]])
+    array([ 1, -1])
+    """
+
+    contamination: float = 0.1
+    _: KW_ONLY
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "scale"
+    regularization: float = 0.01
+    learning_rate: float | str = "auto"
+    parsimony: float | str = "auto"
+    budget: float | AdaptiveBudget | None = None
+    max_points: int | str | None = "auto"
+    half_life: float | str | None = "auto"
+    batch_size: int = 32
+    epochs: int | str = "auto"
+    shuffle: bool = True
+    dtype: str = "float64"
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _words = {**WORDS, "contamination": _check_contamination, "regularization": number()}
+    _algorithms = ("polk",)
+    _new_model = new_polk
+    compress = compress
+
+    # What POLK's other estimators may choose.
+    solver = "newton"
+    schedule = "constant"
+    average = False
+    _refits = True
+
+    def _core_loss(self, outputs: int) -> Any:  # noqa: ARG002
+        return _core.parse_loss("squared")
+
+    def _n_outputs(self, samples: Samples) -> int:  # noqa: ARG002
+        return 1
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: None = None,  # noqa: ARG002
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from all samples, forgetting what was learned before.
+
+        {X, y, sample_weight -> self}
+        """
+        with self._unchanged_on_error():
+            self._check_parameters()
+            X = self._validate(X, reset=True)
+            _stream.fit(
+                self, self._samples(X, sample_weight), {"offset_": 0.0, "_scores_": NOTHING}
+            )
+        scores = self._values_of(self._model, X)[:, 0]
+        self.offset_ = self._threshold(scores)
+        # Some of them, for a stream that goes on from here.
+        self._scores_ = scores[:: -(-len(scores) // _MOST_SCORES)]
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: None = None,  # noqa: ARG002
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from one block of a stream, in the order given.
+
+        {X, y, sample_weight -> self}
+        """
+        first = "_model" not in self.__dict__
+        with self._unchanged_on_error():
+            self._check_parameters_if_changed()
+            X = self._validate_samples(X, reset=first)
+            samples = self._samples(X, sample_weight)
+            # Scores of samples that are not known yet, as those that will be asked for.
+            scores = NOTHING if first else self._values_of(self._model, X)[:, 0]
+            _stream.partial_fit(
+                self, samples, {"offset_": 0.0, "_scores_": NOTHING} if first else {}
+            )
+        if first:
+            scores = self._values_of(self._model, X)[:, 0]
+        scores = np.concatenate([self._scores_, scores])
+        self._scores_ = scores[-_MOST_SCORES:]
+        self.offset_ = self._threshold(scores[-max(self.t_ // 2, _FEWEST_SCORES) :])
+        return self
+
+    def _samples(self, X: Any, sample_weight: ArrayLike | None) -> Samples:
+        return Samples(X, np.ones((X.shape[0], 1)), checked_weight(sample_weight, X))
+
+    def _threshold(self, scores: Array) -> float:
+        return float(np.quantile(scores, float(self.contamination)))
+
+    def _finish_fit(self, model: Any, samples: Samples) -> None:
+        finish_fit(self, model, samples)
+
+    def score_samples(self, X: ArrayLike) -> Array:
+        """Return the values of the learned function: the lower, the more unusual.
+
+        {X -> scores}
+        """
+        return self._evaluate(X)[:, 0]
+
+    def decision_function(self, X: ArrayLike) -> Array:
+        """Return by how much scores are above the threshold.
+
+        {X -> differences}
+        """
+        scores = self.score_samples(X)
+        return np.asarray(scores - self.offset_)
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Tell inliers from outliers.
+
+        {X -> labels}
+        """
+        differences = self.decision_function(X)
+        return np.where(differences < 0, -1, 1)
+
+    def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+        def few(value: Any) -> bool:
+            return value.ndim == 1 and len(value) <= _MOST_SCORES and bool(np.isfinite(value).all())
+
+        return {"offset_": is_number, "_scores_": lambda value: outputs == 1 and few(value)}
+
+    def _foreign_entries(self, archive: _core.Archive) -> list[str]:
+        wrong = super()._foreign_entries(archive)
+        return wrong if archive["loss"] == "squared" else [*wrong, "loss"]

@@ -1,0 +1,118 @@
+"""Named columns of data frames of any kind, as NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Columns = dict[str, NDArray[Any]]
+
+
+def is_dictionary(X: Any) -> bool:
+    """Tell whether this maps names to columns; a kind of SciPy's sparse matrices maps, too."""
+    return isinstance(X, Mapping) and not sparse.issparse(X)
+
+
+def columns_of(X: Any) -> Columns | None:
+    """Return the columns of a frame of pandas, polars or pyarrow, or of a dictionary of columns.
+
+    None for what has no columns with names, such as an array.
+    """
+    if is_dictionary(X):
+        columns = {str(name): array_of(values) for name, values in X.items()}
+    elif sparse.issparse(X):
+        return None
+    elif hasattr(X, "column_names"):  # pyarrow's tables and batches
+        columns = {name: array_of(X.column(name)) for name in X.column_names}
+    elif hasattr(X, "columns") and hasattr(X, "__getitem__"):  # pandas and polars
+        columns = {str(name): array_of(X[name]) for name in X.columns}
+        if len(columns) != X.shape[1]:
+            raise ValueError(
+                f"The names of columns must differ; the frame has {list(X.columns)!r}."
+            )
+    else:
+        return None
+    sizes = {name: len(values) for name, values in columns.items()}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(f"All columns must have as many rows; they have {sizes}.")
+    return columns
+
+
+def array_of(values: Any) -> NDArray[Any]:
+    """Return one column as an array."""
+    if hasattr(values, "combine_chunks"):  # a chunked array of pyarrow
+        values = values.to_numpy()
+    elif hasattr(values, "buffers"):  # an array of pyarrow, of which a copy must be allowed
+        values = values.to_numpy(zero_copy_only=False)
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"A column must have one dimension; one has the shape {array.shape}.")
+    return array
+
+
+def row_count(X: Any) -> int:
+    """Return how many samples there are in an array, a sparse matrix, a frame or columns."""
+    if is_dictionary(X):
+        return len(next(iter(X.values()), ()))
+    return int(X.shape[0]) if hasattr(X, "shape") else len(np.asarray(X))
+
+
+def rows_of(X: Any, part: slice) -> Any:
+    """Return some rows of the same."""
+    if is_dictionary(X):
+        return {name: values[part] for name, values in X.items()}
+    if hasattr(X, "iloc"):  # pandas
+        return X.iloc[part]
+    if hasattr(X, "column_names"):  # pyarrow
+        return X.slice(part.start, part.stop - part.start)
+    return X[part]
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether this stands for a value that is not known: None, NaN, pandas.NA, no text."""
+    if value is None or (isinstance(value, str) and not value):
+        return True
+    same = value == value  # which NaN is not
+    return same is not True and not (isinstance(same, np.bool_) and bool(same))
+
+
+def is_number_column(values: NDArray[Any]) -> bool:
+    """Tell whether a column holds numbers, some of which may be missing."""
+    if values.dtype.kind in "biuf":
+        return True
+    if values.dtype.kind != "O":
+        return False
+    known = [value for value in values if not is_missing(value)]
+    return all(isinstance(value, (int, float, np.number)) for value in known)
+
+
+def numbers_of(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return a column as numbers, NaN where they are missing."""
+    try:
+        if values.dtype.kind == "O":
+            values = np.array([np.nan if is_missing(value) else value for value in values])
+        if values.dtype.kind in "mM":
+            raise TypeError(f"it holds {values.dtype}")
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The column {name!r} must hold numbers, as it did in the first samples: {error}."
+        ) from error
+
+
+def texts_of(values: NDArray[Any]) -> list[str]:
+    """Return a column as text, "" where it is missing."""
+    return [value if type(value) is str else _text(value) for value in values.tolist()]
+
+
+def _text(value: Any) -> str:
+    if is_missing(value):
+        return ""
+    # A column of numbers with gaps is one of floats: 3.0 there is 3.
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

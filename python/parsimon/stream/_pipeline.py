@@ -1,0 +1,315 @@
+"""An estimator for streams of mixed columns: scaling, encoding and model in one object."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from parsimon import _io
+from parsimon._checks import check_count
+from parsimon._docs import documented
+from parsimon._model import ModelEstimator
+
+from ._blocks import as_block
+from ._encoding import Table, joined
+from ._encoding_file import read_encoding, write_encoding
+from ._scaler import StreamingScaler
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_ENTRIES = """
+X : array, sparse matrix, frame of pandas, polars or pyarrow, or dict of columns
+    The samples.
+y : array-like of shape (n_samples,)
+    Their targets.
+classes : array-like, optional
+    All labels of the stream, if the estimator needs to know them in the first call.
+encoded : ndarray of shape (n_samples, n_outputs) or sparse matrix
+    Columns of numbers first, then the places of each column of text.
+predictions : ndarray of shape (n_samples,)
+    Labels or numbers.
+probabilities : ndarray of shape (n_samples, n_classes)
+    In the order of ``classes_``.
+values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+    As those of the estimator.
+score : float
+    The accuracy of a classifier, R^2 of a regressor.
+"""
+# While the first samples are kept, the estimator begins anew when there are so many times as many.
+_GROWTH = 1.5
+
+
+def _estimator_has(name: str) -> Callable[[Any], bool]:
+    def check(pipeline: Any) -> bool:
+        getattr(getattr(pipeline, "estimator_", pipeline.estimator), name)
+        return True
+
+    return check
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """The first samples of a stream, and with how many of them the estimator began last."""
+
+    tables: tuple[Table, ...] = ()
+    targets: tuple[NDArray[Any], ...] = ()
+    classes: ArrayLike | None = None
+    begun: int = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self.targets))
+
+    def plus(self, table: Table, y: NDArray[Any], classes: ArrayLike | None) -> _Waiting:
+        known = self.classes if classes is None else classes
+        return _Waiting((*self.tables, table), (*self.targets, y), known, self.begun)
+
+
+@documented(_ENTRIES)
+class StreamingPipeline(BaseEstimator):
+    """An estimator that learns from a stream of columns of numbers and of text.
+
+    A :class:`StreamingScaler` makes comparable numbers of the columns, from which the estimator
+    learns. The first samples are kept for a while: until there are `warm_up` of them, the estimator
+    begins anew with all of them, scaled by what they show together, whenever there are half as many
+    again. So a stream may come sample by sample. Sparse samples are handed on as they are.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Anything with ``partial_fit`` and ``predict``.
+    scaler : StreamingScaler, optional
+        How the columns are encoded; by default ``StreamingScaler()``.
+    warm_up : int, default=100
+        How many of the first samples are kept.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The estimator, fitted.
+    scaler_ : StreamingScaler or None
+        The scaler, fitted; None if samples are sparse.
+    model_order_ : int
+        Points of the estimator, if it has any.
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the estimator, if it has any.
+    n_features_in_ : int
+        Number of columns.
+
+    Examples
+    --------
+    >>> import numpy as np, parsimon
+    >>> from parsimon.stream import StreamingPipeline
+    >>> random = np.random.default_rng(0)
+    >>> size, colour = random.normal(100, 30, 500), random.choice(["red", "blue"], 500)
+    >>> y = np.where((size > 100) == (colour == "red"), "yes", "no")
+    >>> model = StreamingPipeline(parsimon.POLKClassifier())
+    >>> model = model.partial_fit({"size": size, "colour": colour}, y, classes=["no", "yes"])
+    >>> model.predict({"size": [150.0, 150.0], "colour": ["red", "blue"]})
+    array(['yes', 'no'], dtype='<U3')
+    >>> model.save("model.parsimon")
+    >>> again = parsimon.load("model.parsimon")
+    >>> again.predict({"size": [150.0], "colour": ["red"]})
+    array(['yes'], dtype='<U3')
+    """
+
+    _waiting_: _Waiting | None
+
+    def __init__(
+        self, estimator: Any, *, scaler: StreamingScaler | None = None, warm_up: int = 100
+    ) -> None:
+        self.estimator = estimator
+        self.scaler = scaler
+        self.warm_up = warm_up
+
+    # -- learning --------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Learn from all samples, forgetting what was learned before.
+
+        {X, y -> self}
+        """
+        self._check_parameters()
+        X, y = as_block(X, y)
+        scaler = None if sparse.issparse(X) else self._new_scaler()
+        encoded = X if scaler is None else scaler.fit_transform(X)
+        estimator = clone(self.estimator).fit(encoded, y)
+        self.__dict__.update(scaler_=scaler, estimator_=estimator, _waiting_=None)
+        return self
+
+    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Learn from one block of a stream, in the order given.
+
+        {X, y, classes -> self}
+        """
+        self._check_parameters()
+        X, y = as_block(X, y)
+        first = "estimator_" not in self.__dict__
+        if sparse.issparse(X) if first else self.scaler_ is None:
+            estimator = clone(self.estimator) if first else self.estimator_
+            estimator.partial_fit(X, y, **_given(classes))
+            self.__dict__.update(scaler_=None, estimator_=estimator, _waiting_=None)
+            return self
+        scaler = self._new_scaler() if first else self.scaler_
+        table = scaler._table(X, reset=first)
+        if first:
+            self._begin(scaler, _Waiting().plus(table, y, classes))
+            return self
+        # What does not fit the columns is refused before anything else.
+        encoding, waiting = scaler._encoding_.plus(table), self._waiting_
+        if waiting is not None:
+            waiting = waiting.plus(table, y, classes)
+            if len(waiting) >= min(_GROWTH * waiting.begun, self.warm_up):
+                self._begin(scaler, waiting)
+                return self
+        self.estimator_.partial_fit(encoding.encode(table), y, **_given(classes))
+        scaler._encoding_, self._waiting_ = encoding, waiting
+        return self
+
+    def _begin(self, scaler: StreamingScaler, waiting: _Waiting) -> None:
+        """Begin anew with all samples so far."""
+        scaler, table = copy.copy(scaler), joined(waiting.tables)
+        scaler._encoding_ = scaler._first(table)
+        y = np.concatenate(waiting.targets)
+        estimator = clone(self.estimator)
+        estimator.partial_fit(scaler._encoding_.encode(table), y, **_given(waiting.classes))
+        kept = replace(waiting, begun=len(y)) if len(y) < self.warm_up else None
+        self.__dict__.update(scaler_=scaler, estimator_=estimator, _waiting_=kept)
+
+    def _new_scaler(self) -> StreamingScaler:
+        scaler: StreamingScaler = clone(self.scaler or StreamingScaler())
+        return scaler
+
+    def _check_parameters(self) -> None:
+        check_count("warm_up", self.warm_up)
+        if self.scaler is not None and not isinstance(self.scaler, StreamingScaler):
+            raise ValueError(f"scaler must be a StreamingScaler or None; got {self.scaler!r}.")
+
+    # -- predicting ------------------------------------------------------------------------------
+
+    def encode(self, X: Any) -> Any:
+        """Return samples as the estimator is given them.
+
+        {X -> encoded}
+        """
+        check_is_fitted(self, "estimator_")
+        return X if self.scaler_ is None else self.scaler_.transform(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return what the estimator predicts for each sample.
+
+        {X -> predictions}
+        """
+        encoded = self.encode(X)
+        return np.asarray(self.estimator_.predict(encoded))
+
+    @available_if(_estimator_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class.
+
+        {X -> probabilities}
+        """
+        encoded = self.encode(X)
+        return np.asarray(self.estimator_.predict_proba(encoded))
+
+    @available_if(_estimator_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the values of the estimator's decision function.
+
+        {X -> values}
+        """
+        encoded = self.encode(X)
+        return np.asarray(self.estimator_.decision_function(encoded))
+
+    def score(self, X: Any, y: ArrayLike) -> float:
+        """Return the estimator's score on these samples.
+
+        {X, y -> score}
+        """
+        encoded = self.encode(X)
+        return float(self.estimator_.score(encoded, y))
+
+    @property
+    def model_order_(self) -> int:
+        """Points of the estimator."""
+        return int(self._fitted("model_order_"))
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels of the estimator."""
+        return np.asarray(self._fitted("classes_"))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        if self.__dict__.get("scaler_") is not None:
+            return int(self.scaler_.n_features_in_)
+        return int(self._fitted("n_features_in_"))
+
+    def _fitted(self, name: str) -> Any:
+        # AttributeError, so that hasattr() tells what there is.
+        if not hasattr(self, "estimator_"):
+            raise AttributeError(f"StreamingPipeline has no {name} before it is fitted.")
+        return getattr(self.estimator_, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = tags.input_tags.string = True
+        return tags
+
+    # -- persistence -----------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the pipeline to one file, from which :func:`parsimon.load` reads it back.
+
+        The file is that of the estimator, which must be one of parsimon's, with what the columns
+        are and how they are encoded. The first samples, if they are still being kept, are not in
+        it: the estimator goes on with what it has learned from them.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to write; an existing file is replaced.
+        """
+        check_is_fitted(self, "estimator_")
+        if not isinstance(self.estimator_, ModelEstimator):
+            raise ValueError(
+                f"A pipeline can be saved to a model file if its estimator is one of parsimon's; "
+                f"this one is {self.estimator_!r}. Use pickle, and load only what you trust."
+            )
+        archive = _io.to_archive(self.estimator_)
+        write_encoding(archive, self.scaler_, self.warm_up)
+        archive.write(os.fspath(path))
+
+    @classmethod
+    def _from_archive(cls, archive: Any, estimator: Any) -> StreamingPipeline:
+        """Return the pipeline of a file whose estimator has been read."""
+        scaler, warm_up = read_encoding(archive, estimator.n_features_in_)
+        unfitted = clone(estimator)
+        pipeline = cls(unfitted, scaler=None if scaler is None else clone(scaler), warm_up=warm_up)
+        pipeline._check_parameters()
+        pipeline.__dict__.update(scaler_=scaler, estimator_=estimator, _waiting_=None)
+        return pipeline
+
+
+def _given(classes: ArrayLike | None) -> dict[str, Any]:
+    return {} if classes is None else {"classes": classes}
