@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <parsimon/rkhs/compress.hpp>
+#include <parsimon/rkhs/span.hpp>
 #include <utility>
 
 #include "bindings.hpp"
@@ -15,9 +16,21 @@ namespace {
 
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
+template <class Points>
+Vector distance(const Span& span, const Points& points) {
+  Vector distances(points.rows());
+  span.distance(points, distances);
+  return distances;
+}
+
 }  // namespace
 
 void register_expansion(py::module_& module) {
+  py::class_<Span, std::shared_ptr<Span>>(module, "Span")
+      .def("distance", &distance<ConstSingleRows>, py::arg("points").noconvert(), Unlocked())
+      .def("distance", &distance<ConstRows>, py::arg("points"), Unlocked())
+      .def_property_readonly("size", &Span::size);
+
   py::class_<KernelExpansion>(module, "KernelExpansion")
       .def(py::init([](std::shared_ptr<Kernel> kernel, const ConstRows& dictionary,
                        const ConstRows& weights) {
@@ -32,6 +45,8 @@ void register_expansion(py::module_& module) {
            Unlocked())
       .def("scaled", &KernelExpansion::scaled, py::arg("factor"), Unlocked())
       .def("gradient", &KernelExpansion::gradient, py::arg("points"), py::arg("output"), Unlocked())
+      .def(
+          "span", [](const KernelExpansion& e) { return Span::of(e.dictionary()); }, Unlocked())
       .def_property_readonly("model_order", &KernelExpansion::model_order)
       .def_property_readonly("dictionary",
                              [](const KernelExpansion& e) { return e.dictionary().points(); })

@@ -88,6 +88,7 @@ void register_slkl(py::module_& module) {
           py::arg("points"), Unlocked())
       .def_property_readonly("expansion",
                              [](const Shared<KernelExpansion>& f) { return f.snapshot(); })
+      .def("span", &Shared<KernelExpansion>::span, Unlocked())
       .def_property_readonly("model_order", reading<KernelExpansion>([](const KernelExpansion& f) {
                                return f.model_order();
                              }))

@@ -7,10 +7,13 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <parsimon/io/function_file.hpp>
+#include <parsimon/rkhs/span.hpp>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "model_readers.hpp"
 
@@ -45,6 +48,23 @@ class Shared {
 
   Model snapshot() const {
     return use([](const Model& model) { return model; });
+  }
+
+  // The span of the model's points. To find it takes as long as many a mini-batch: it is kept until
+  // there are other points, and the model can be trained meanwhile.
+  std::shared_ptr<Span> span() const {
+    std::optional<Dictionary> changed;
+    std::shared_ptr<Span> span = use([&](const Model& model) {
+      const Dictionary& dictionary = model.dictionary();
+      if (!span_ || span_ids_ != dictionary.ids()) changed = dictionary;
+      return span_;
+    });
+    if (!changed) return span;
+    span = std::make_shared<Span>(Span::of(*changed));
+    return use([&](const Model&) {
+      span_ids_ = changed->ids();
+      return span_ = span;
+    });
   }
 
   // Calls train(model, keep_going) without the GIL. Returns what it returns: how many samples were
@@ -100,6 +120,8 @@ class Shared {
 
   mutable Mutex mutex_;
   Model model_;
+  mutable std::shared_ptr<Span> span_;
+  mutable std::vector<Index> span_ids_;
 };
 
 // A getter that asks the model without the GIL.
@@ -119,6 +141,7 @@ void register_answers(py::class_<Shared<Model>>& cls) {
          Unlocked())
       .def_property_readonly("expansion",
                              reading<Model>([](const Model& m) { return m.expansion(); }))
+      .def("span", &Shared<Model>::span, Unlocked())
       .def_property_readonly("model_order",
                              reading<Model>([](const Model& m) { return m.model_order(); }))
       .def_property_readonly("samples", reading<Model>([](const Model& m) { return m.samples(); }))

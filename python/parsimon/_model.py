@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, ClassVar
 
 import numpy as np
@@ -210,22 +210,40 @@ class ModelEstimator(BaseEstimator):
     def _output_scale(self) -> Any:
         return 1.0
 
-    def _evaluate(self, X: ArrayLike) -> Array:
-        """Values of the learned function, of shape (n_samples, n_outputs)."""
+    def distance(self, X: ArrayLike) -> Array:
+        """Return how far each sample is from anything that the model knows.
+
+        That is the norm of what the dictionary's span does not hold of k(x, .): 0 at the points of
+        the model (up to rounding, about ``1e-7 * sqrt(k(x, x))``), and ``sqrt(k(x, x))`` where a
+        sample has nothing in common with them. The span is found once for a dictionary, which
+        takes the cube of the number of points, and kept as long as the dictionary is the same.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples,)
+            In the norm of the kernel's Hilbert space.
+        """
+        return self._evaluate(X, lambda model: model.span().distance)
+
+    def _evaluate(self, X: ArrayLike, of: Callable[[Any], Any] = attrgetter("predict")) -> Array:
+        """Values of a function of the core's model, by default of the one that was learned."""
         model = self._fitted_model()
         return self._values_of(model, self._validate_samples(X))
 
     def _values_of(self, model: Any, checked: Any) -> Array:
         """Return the same for samples that have been validated."""
         with threads_of(self.n_jobs):
+            function = of(model)
             if not sparse.issparse(checked):
-                return np.asarray(model.predict(checked))
+                return np.asarray(function(checked))
             rows = block_rows(checked)
-            blocks = [
-                model.predict(checked[start : start + rows].toarray())
-                for start in range(0, checked.shape[0], rows)
-            ]
-            return np.concatenate(blocks)
+            starts = range(0, checked.shape[0], rows)
+            return np.concatenate([function(checked[i : i + rows].toarray()) for i in starts])
 
     # -- persistence -----------------------------------------------------------------------------
 

@@ -71,6 +71,7 @@ class KernelExpansion:
         self._kernel = kernel
         self._core = core
         self._flat = flat
+        self._span: Any = None
 
     @classmethod
     def _wrap(cls, kernel: Kernel, core: Any, *, flat: bool) -> KernelExpansion:
@@ -118,6 +119,29 @@ class KernelExpansion:
     def distance(self, other: KernelExpansion) -> float:
         """Return the norm of the difference to another expansion of the same kernel."""
         return float(self._core.distance(self._other(other)))
+
+    def distance_to_span(self, X: ArrayLike) -> Array:
+        """Return how far ``kernel(x, .)`` is from the span of the points, for the rows of X.
+
+        That is ``sqrt(kernel(x, x))`` where x has nothing in common with any of the points, and 0
+        at the points themselves; values below about ``1e-7 * sqrt(kernel(x, x))`` are rounding.
+        The weights do not matter.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples,)
+            In the norm of the kernel's Hilbert space.
+
+        Examples
+        --------
+        >>> from parsimon import KernelExpansion, kernels
+        >>> f = KernelExpansion(kernels.Gaussian(1.0), [[0.0], [1.0]], [2.0, -1.0])
+        >>> f.distance_to_span([[0.0], [0.5], [2.0], [9.0]]).round(2)
+        array([0.  , 0.17, 0.74, 1.  ])
+        """
+        if self._span is None:
+            self._span = self._core.span()
+        return np.asarray(self._span.distance(self._points(X)))
 
     def gradient(self, X: ArrayLike) -> Array:
         """Differentiate the function by x at the rows of X.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "parsimon/rkhs/dictionary.hpp"
@@ -14,7 +15,9 @@ namespace parsimon {
 // are protected before all others; then the points outside it. Throws if the kernel does.
 class FreshFactor {
  public:
-  explicit FreshFactor(const Dictionary& dictionary) : dictionary_(dictionary) {
+  // tolerance: what a point must bring to join the basis, relative to k(x, x).
+  explicit FreshFactor(const Dictionary& dictionary, double tolerance = Newcomers::kTolerance)
+      : dictionary_(dictionary), tolerance_(tolerance) {
     for (const bool is_protected : {true, false}) {
       for (Index i = 0; i < dictionary.size(); ++i) {
         if (dictionary.is_protected(i) != is_protected) continue;
@@ -41,7 +44,12 @@ class FreshFactor {
     gram_.resize(count, count);
     if (factor.size() > 0) dictionary_.kernel().block(basis.data(), block.data(), cross_);
     dictionary_.kernel().block(block.data(), block.data(), gram_);
-    newcomers_.factorise(factor, cross_, gram_, {}, dictionary_.kernel().resolution());
+    const double resolution = dictionary_.kernel().resolution();
+    PivotedRoot::Stakes stakes;
+    if (tolerance_ < Newcomers::kTolerance) {  // no point can be done without
+      stakes = {std::vector<double>(block_.size(), 1.0), 0, std::max(tolerance_, resolution)};
+    }
+    newcomers_.factorise(factor, cross_, gram_, stakes, resolution);
     for (Index i = 0; i < count; ++i) {
       const Index point = block_[static_cast<std::size_t>(newcomers_.order(i))];
       (i < newcomers_.independent() ? order : outside_).push_back(point);
@@ -51,6 +59,7 @@ class FreshFactor {
   }
 
   const Dictionary& dictionary_;
+  double tolerance_;
   std::vector<Index> block_;
   std::vector<Index> outside_;
   RowMatrix cross_;
