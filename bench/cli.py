@@ -14,6 +14,7 @@ COMMANDS = {
     "speed": "bench.speed",
     "limits": "bench.limits",
     "stream": "bench.stream",
+    "soak": "bench.soak",
     "compare": "bench.compare",
     "paper": "bench.paper",
     "risk": "bench.papers.risk",
