@@ -16,6 +16,7 @@ COMMANDS = {
     "stream": "bench.stream",
     "streams": "bench.streams",
     "novelty": "bench.novelty",
+    "soak": "bench.soak",
     "compare": "bench.compare",
     "paper": "bench.paper",
     "risk": "bench.papers.risk",

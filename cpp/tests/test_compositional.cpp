@@ -242,6 +242,20 @@ TEST(files_with_weights_that_square_to_infinity_are_refused) {
   check(to_archive(policy), "tracker.weights", read_policy);
 }
 
+// A large tracker moves V, whose own values are small.
+TEST(a_tracker_that_has_grown_beyond_all_bounds_moves_nothing) {
+  PolicyEvaluation policy(std::make_shared<Linear>(), PolicyEvaluationSettings(), 2);
+  const RowMatrix states = RowMatrix::Constant(1, 2, 1.0), far = RowMatrix::Constant(1, 2, 1e10);
+  const Vector one = Vector::Ones(1);
+  policy.run({states, one, states, one}, 1, forever);
+  Archive archive = to_archive(policy);
+  archive.set("tracker.weights", RowMatrix(RowMatrix::Constant(1, 1, 9e99)));
+  PolicyEvaluation grown = policy_evaluation_from_archive(archive);
+  const std::string before = to_archive(grown).to_bytes();
+  CHECK_THROWS(grown.run({far, one, far, one}, 1, forever), DivergenceError);
+  CHECK(to_archive(grown).to_bytes() == before);
+}
+
 TEST(a_cap_is_held_and_kept_in_the_file) {
   const Samples samples = curve(300, 9);
   const Vector rewards = samples.y.col(0), stay = Vector::Ones(300);

@@ -261,3 +261,19 @@ TEST(every_column_of_the_weights_is_moved_the_same_way) {
                          block_after.col(c)) < 1e-5);
   }
 }
+
+// Squares of such weights are infinite, and what is left of a copy is 0: NaN. In an order, it would
+// let a sort run out of its bounds; as a cost, it must not be taken for none.
+TEST(dependent_points_whose_cost_is_not_a_number_stay_what_they_are) {
+  Random random(4);
+  const RowMatrix points = random.uniform_points(1, 2);
+  Scene scene(reference::gaussian(0.3), points, points.replicate(40, 1));
+  CHECK(scene.newcomers.independent() == 0);
+  RowMatrix basis = RowMatrix::Ones(1, 1), block = random.normal_points(40, 1);
+  for (Index i = 0; i < 40; i += 2) block(i, 0) = 1e200;
+  scene.newcomers.fold(basis, block, 1, std::numeric_limits<double>::infinity());
+  CHECK(scene.newcomers.folded().size() == 20 && scene.newcomers.unfolded().size() == 20);
+  for (const Index z : scene.newcomers.unfolded())
+    CHECK(block(scene.newcomers.order(z), 0) == 1e200);
+  CHECK(std::abs(basis(0, 0)) < 100);
+}

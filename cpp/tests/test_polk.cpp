@@ -346,6 +346,20 @@ TEST(a_refit_is_the_best_function_on_the_dictionary) {
   CHECK_THROWS(hinge.refit(samples.x, RowMatrix::Ones(200, 1), unweighted), Error);
 }
 
+// No ridge makes a sum of squares positive definite that is not finite.
+TEST(a_refit_that_cannot_be_solved_has_not_happened) {
+  Random random(7);
+  const Samples samples = regression(50, random);
+  Polk polk =
+      make_polk(reference::gaussian(0.25), "squared", 0.5, BudgetSchedule::fixed(0.05), 1e-3, 2, 1);
+  polk.run(samples.x, samples.y, unweighted, 8, forever);
+  const RowMatrix before = polk.function().weights();
+  const Vector enormous = Vector::Constant(50, 1e308);
+  CHECK_THROWS(polk.refit(samples.x, samples.y, enormous), DivergenceError);
+  CHECK_THROWS(polk.refit(samples.x, 1e307 * samples.y, 1e3 * Vector::Ones(50)), DivergenceError);
+  CHECK(polk.function().weights() == before);
+}
+
 TEST(a_run_stops_when_it_is_told_to) {
   Random random(6);
   const Samples samples = regression(40, random);

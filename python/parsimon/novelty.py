@@ -17,7 +17,7 @@ from ._newton import finish_fit
 from ._parameters import WORDS, estimator
 from ._stream import NOTHING, Samples, checked_weight
 from .kernels import Kernel
-from .polk import compress, new_polk
+from .polk import compress, new_polk, stop_early
 from .schedules import AdaptiveBudget
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
     _algorithms = ("polk",)
     _new_model = new_polk
     compress = compress
+    _stop_early = stop_early
 
     # What POLK's other estimators may choose.
     solver = "newton"

@@ -124,6 +124,9 @@ class PolicyEvaluation : public Online {
     }
     new_points_.take(of_value);
     new_tracker_points_.take(of_tracker);
+    require_bounded(is_bounded(of_value) && is_bounded(of_tracker), "The tracked differences have",
+                    step.record.loss, "mini-batch",
+                    "Choose a smaller learning or tracking rate, or scale the rewards.");
 
     const double budget = share * tracker_compression_.budget().at(tracking_.at(batches()));
     const Move tracker_move{transitions.states,

@@ -154,7 +154,7 @@ class Spppot final : public Online {
     const double gain = dual_averaging_ ? share : -step.eta;
     take_up_nodes(gain);
     take_up_samples(gain);
-    // No density that is learned in earnest comes near 1e100 times the uniform one.
+    // No density that is learned in earnest comes near 1e90 times the uniform one.
     require_bounded(is_bounded(at_nodes_.f) && at_samples_.z.allFinite() &&
                         std::isfinite(step.record.loss) && is_bounded(increments_.all()) &&
                         is_bounded(new_points_.weights.all()),

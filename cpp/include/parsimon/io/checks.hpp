@@ -27,7 +27,7 @@ inline void require_finite(const double* numbers, Index count) {
 // Training goes on from these weights, and squares them.
 inline void require_weights(const double* weights, Index count) {
   for (Index i = 0; i < count; ++i) {
-    require(std::abs(weights[i]) < kLargestWeight,
+    require(std::abs(weights[i]) < kLargestStored,
             "The model file holds weights that are not finite, or of 1e100 or more; no model has "
             "such weights.");
   }

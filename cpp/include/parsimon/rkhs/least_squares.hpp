@@ -71,8 +71,11 @@ class LeastSquares {
       for (Index i = 0; i < normal.rows(); ++i) normal(i, i) += damping;
       return linalg::cholesky(normal);
     };
-    // Rounding may eat up a ridge that is too small; NaN, which no ridge mends, ends it, too.
-    while (!damped() && damping < trace) damping *= 10;
+    // Rounding may eat up a ridge that is too small. No ridge mends what is not finite.
+    while (!damped()) {
+      if (!(damping < trace)) throw DivergenceError("The least-squares fit is not finite.");
+      damping *= 10;
+    }
     linalg::solve_cholesky(normal, solution);
     return solution;
   }

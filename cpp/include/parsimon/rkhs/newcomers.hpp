@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -29,6 +30,8 @@ class Newcomers {
   static constexpr double kTolerance = 1e-8;
   // The same where the basis is fresh and a point is worth it: less drowns in rounding.
   static constexpr double kFinest = 1e-13;
+  // A squared error that no budget pays.
+  static constexpr double kUnaffordable = std::numeric_limits<double>::infinity();
 
   // cross = K(basis, block); gram = K(block, block), which is overwritten. resolution: the
   // kernel's.
@@ -251,6 +254,8 @@ class Newcomers {
       double square = 0;
       for (Index c = 0; c < scored; ++c) square += weight(z, c) * weight(z, c);
       costs_(z) = square * remainder(z, z);
+      // NaN has no place in an order.
+      if (!(costs_(z) < kUnaffordable)) costs_(z) = kUnaffordable;
     }
     cheapest_first_.resize(static_cast<std::size_t>(dependent));
     std::iota(cheapest_first_.begin(), cheapest_first_.end(), Index{0});
@@ -265,12 +270,12 @@ class Newcomers {
       double product = 0;
       for (Index c = 0; c < scored; ++c) product += weight(z, c) * moved(z, c);
       // Rounding may leave a remainder slightly below zero; a cost never is.
-      const double after = std::max(0.0, squared_error + std::max(0.0, costs_(z)) + 2 * product);
-      if (!(after <= squared_budget)) {
+      const double after = squared_error + std::max(0.0, costs_(z)) + 2 * product;
+      if (!(after <= squared_budget && after < kUnaffordable)) {
         unfolded_.push_back(z);
         continue;
       }
-      squared_error = after;
+      squared_error = std::max(0.0, after);
       for (Index i = 0; i < dependent; ++i) {
         for (Index c = 0; c < scored; ++c) moved(i, c) += remainder(z, i) * weight(z, c);
       }

@@ -306,7 +306,8 @@ class SparseFunction {
   // As many changes as no factor sees between two probes: it is to be built anew.
   static constexpr Index kDrifted = Index{1} << 40;
   static constexpr const char* kNotFinite =
-      "The kernel is not finite at these samples; scale the features or choose another kernel.";
+      "The kernel is not finite at these samples, or 1e90 and more; scale the features or choose "
+      "another kernel.";
 
   // Points outside the basis that may be removed stand for election again with every step: the
   // basis has changed since.
@@ -374,8 +375,9 @@ class SparseFunction {
     }
   }
 
+  // Products of kernel values must be finite as well: where they are not, nothing can be compared.
   static void require_finite(const RowBuffer& values) {
-    require(all_finite(values.data(), values.rows() * values.columns()), kNotFinite);
+    require(is_bounded(values.all()), kNotFinite);
   }
 
   // What candidates cost if they are found dependent. A tenth of the budget is little enough that
@@ -533,7 +535,7 @@ class SparseFunction {
     const Kernel& kernel = dictionary_.kernel();
     ensure_size(sample_self_kernel_, move.samples.rows());
     kernel.diagonal(move.batch.views.data(), sample_self_kernel_.head(move.samples.rows()));
-    for (const Index i : move.active) require(std::isfinite(sample_self_kernel_(i)), kNotFinite);
+    for (const Index i : move.active) require(sample_self_kernel_(i) < kLargestWeight, kNotFinite);
     if (!move.limit.caps_points()) return;
     self_kernel_.resize(static_cast<std::size_t>(model_order()));
     kernel.diagonal(dictionary_.views(), Eigen::Map<Vector>(self_kernel_.data(), model_order()));
@@ -587,7 +589,7 @@ class SparseFunction {
     return basis_size() > 0 && changes_ >= std::max<Index>(64, basis_size());
   }
   bool has_drifted() {
-    return is_probe_due() && probe((probes_ + 1) * 7919 % basis_size()) > kDrift;
+    return is_probe_due() && !(probe((probes_ + 1) * 7919 % basis_size()) <= kDrift);
   }
 
   bool starts_with_protected(Index size) const {
