@@ -14,6 +14,7 @@ COMMANDS = {
     "speed": "bench.speed",
     "limits": "bench.limits",
     "stream": "bench.stream",
+    "accuracy": "bench.accuracy",
     "compare": "bench.compare",
     "paper": "bench.paper",
     "risk": "bench.papers.risk",
