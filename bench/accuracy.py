@@ -9,10 +9,11 @@ measured anew; times are of the processor. The exit code is 0 if all promises ho
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import cycle, pairwise
+from itertools import cycle
+from operator import sub, truediv
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -23,24 +24,36 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from sklearn.utils import gen_batches
 
+import parsimon
 from bench import compare, machine, report, tasks
-from bench.baselines.peers import IntelSvm
-from bench.baselines.scikit import Libsvm, TunedRidge
+from bench.baselines.peers import IntelSvm, Libsvm, TunedRidge
 from bench.cli import left_out, positive_int
 from bench.report import Promise, at_least, at_most, significant, span
-from bench.runner import Experiment, Figures, Method, Result, Row, Run
+from bench.runner import Experiment, Figures, Method, Row, Run
 from bench.tasks import Task
 from parsimon import kernels
 from parsimon.datasets import make_regression_outliers
 
 BLOCK = 500
-QUICK = {"samples": 400, "test_samples": 300}
-UNSET = {kind: Method(kind, f"POLK{kind}") for kind in ("Classifier", "Regressor")}
-SVC_UNSET, RIDGE = Method("SVC()", SVC), Method("KernelRidge", TunedRidge)
-# Where the samples to train on are always the same, so is what a batch machine makes of them.
+CLASSIFIER = Method("POLK", "POLKClassifier")
+OF_PAPER = Method("gamma = 1/32", "POLKClassifier", {"gamma": 1 / 32})
+# The samples to train on are always the same, and so is what a batch machine makes of them.
 FIXED = ("mnist", "usps")
-PIXELS = ("mnist", "usps", "digits", "brodatz")
+AS_THEY_ARE = (*FIXED, "digits", "brodatz")
+# Data that are drawn, or come with scikit-learn, by seed.
+DRAWN: dict[str, Callable[[int], Any]] = {
+    "digits": lambda seed: datasets.load_digits(return_X_y=True),
+    "abalone": lambda seed: tasks.load_data("abalone", return_X_y=True),
+    "friedman1": lambda seed: datasets.make_friedman1(2000, noise=1, random_state=seed),
+    "26 classes": lambda seed: datasets.make_classification(
+        20_000, 16, n_informative=12, n_classes=26, class_sep=2, random_state=seed
+    ),
+    "quantiles": lambda seed: datasets.make_gaussian_quantiles(
+        n_samples=12_000, n_features=6, n_classes=4, random_state=seed
+    ),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,45 +68,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    results: dict[str, list[dict[str, Any]]] = {}
-    codes = []
+    results, codes = {}, []
     for name in options.rows:
-        code, results[name] = report.verdict(ROWS[name](options))
+        with machine.one_thread():
+            code, results[name] = report.verdict(ROWS[name](options))
         codes.append(code)
     report.write_json(options, results=results)
     return 0 if options.quick else max(codes) if any(results.values()) else 2
 
 
 def rows_of(
-    options: argparse.Namespace, name: str, methods: Sequence[Method], train: Any, **more: Any
+    options: argparse.Namespace, name: str, train: Any, *methods: Method, **more: Any
 ) -> list[Row]:
     """Run methods on a task; what is parsimon's is not kept, because it is what changes."""
-    ours = all(isinstance(each.estimator, str) for each in methods)
-    common = {"load": partial(load, cache=options.out / "cache"), "data": {"name": name}}
-    settings = {**common, "quick": QUICK, **more}
-    experiment = Experiment(name, name, methods, train=train, **settings)
+    ours = isinstance(methods[0].estimator, str)
+    given: dict[str, Any] = {
+        "load": partial(load, cache=options.out / "cache"),
+        "data": {"name": name},
+        "quick": {"samples": 400, "test_samples": 300},
+        **more,
+    }
     kept = argparse.Namespace(**{**vars(options), "out": None if ours else options.out})
-    return experiment.rows(kept)
-
-
-# What is drawn or comes with scikit-learn, by seed: samples, and how many of them to train on.
-DRAWN: dict[str, Callable[[int], tuple[Any, float]]] = {
-    "digits": lambda _: (datasets.load_digits(return_X_y=True), 0.75),
-    "abalone": lambda _: (tasks.load_data("abalone", return_X_y=True), 0.75),
-    "friedman1": lambda seed: (datasets.make_friedman1(2000, noise=1, random_state=seed), 0.75),
-    "26 classes": lambda seed: (
-        datasets.make_classification(
-            20_000, 16, n_informative=12, n_classes=26, class_sep=2, random_state=seed
-        ),
-        15_000,
-    ),
-    "quantiles": lambda seed: (
-        datasets.make_gaussian_quantiles(
-            n_samples=8000, n_features=6, n_classes=4, random_state=seed
-        ),
-        3000,
-    ),
-}
+    return Experiment(name, name, methods, train=train, **given).rows(kept)
 
 
 def load(
@@ -104,18 +100,19 @@ def load(
     test_samples: int | None = None,
     cache: Path | None = None,
 ) -> Task:
-    """Return the task of a seed, standardised unless its features are pixels."""
+    """Return the task of a seed; some are to test with, where there is no such part."""
     if name in tasks.TASKS:
         task = compare.load(seed, name=name, samples=samples, cache=cache)
     else:
-        (X, y), size = DRAWN[name](seed) if name in DRAWN else (tasks.read(name, "X", "y"), 0.75)
+        X, y = DRAWN[name](seed) if name in DRAWN else tasks.read(name, "X", "y")
+        size = 3000 if name == "quantiles" else 0.75
         X, X_test, y, y_test = train_test_split(X, y, train_size=size, random_state=seed)
         task = Task(name, X[:samples], y[:samples], X_test, y_test)
-    X, X_test = task.X, task.X_test[:test_samples]
-    if name not in PIXELS:
-        scaler = StandardScaler().fit(X)
-        X, X_test = scaler.transform(X), scaler.transform(X_test)
-    return replace(task, X=X, X_test=X_test, y_test=task.y_test[:test_samples])
+    X, X_test, y_test = task.X, task.X_test[:test_samples], task.y_test[:test_samples]
+    if name not in AS_THEY_ARE:
+        scale = StandardScaler().fit(X).transform
+        X, X_test = scale(X), scale(X_test)
+    return replace(task, X=X, X_test=X_test, y_test=y_test)
 
 
 def fit(run: Run) -> Figures:
@@ -132,14 +129,10 @@ def learn_once(run: Run) -> Figures:
     """Learn from the samples as they come, each once."""
     X, y, model, watch = run.task.X, run.task.y, run.make(), machine.Stopwatch()
     classes = {"classes": np.unique(y)} if is_classifier(model) else {}
-    for part in blocks(len(X)):
+    for part in gen_batches(len(X), BLOCK):
         with watch:
             model.partial_fit(X[part], y[part], **classes)
     return judged(model, run.task, watch)
-
-
-def blocks(samples: int, size: int = BLOCK) -> list[slice]:
-    return [slice(first, first + size) for first in range(0, samples, size)]
 
 
 def judged(model: Any, task: Task, watch: machine.Stopwatch) -> Figures:
@@ -153,10 +146,13 @@ def judged(model: Any, task: Task, watch: machine.Stopwatch) -> Figures:
     return {"error": error, "points": int(points), **watch.figures}
 
 
-def beside(ours: Row, theirs: Row, compare: Callable[[Result, Result], float]) -> float:
-    """Return the median over the seeds; infinity if we diverge more often than not."""
+def beside(ours: Row, theirs: Row, figure: str, combine: Callable[[Any, Any], Any]) -> float:
+    """Combine a figure of both, seed by seed, and return the median; infinity where we diverge."""
     pairs = zip(ours.results, cycle(theirs.results), strict=False)
-    return median(float("inf") if our.diverged else compare(our, their) for our, their in pairs)
+    return median(
+        float("inf") if our.diverged else combine(our[figure], their[figure])
+        for our, their in pairs
+    )
 
 
 def described(*rows: Row) -> str:
@@ -167,197 +163,141 @@ def described(*rows: Row) -> str:
     )
 
 
-def points_over(our: Result, their: Result) -> float:
-    return our["points"] / their["points"]
-
-
-def error_behind(our: Result, their: Result) -> float:
-    return our["error"] - their["error"]
+def beside_svc(
+    options: argparse.Namespace, train: Any, name: str, behind: float, share: float | None = None
+) -> Iterator[Promise]:
+    """Compare what nothing was set of with SVC, of which nothing was set either, in batch."""
+    with left_out():
+        svc = Method("SVC", SVC, runs=1 if name in FIXED else None)
+        (theirs,) = rows_of(options, name, fit, svc)
+        (ours,) = rows_of(options, name, train, CLASSIFIER)
+        what = f"{'fit' if train is fit else 'one pass'}, {name}"
+        above = beside(ours, theirs, "error", sub)
+        yield at_most(f"{what}, error % above SVC's", above, behind, described(ours, theirs))
+        if share is not None:
+            part = beside(ours, theirs, "points", truediv)
+            yield at_most(f"{what}, points over SVC's vectors", part, share)
+        if train is fit and share is not None:
+            over = beside(ours, theirs, "cpu_seconds", lambda our, their: our / max(their, 0.5))
+            yield at_most(f"{what}, time over SVC's, or over half a second", over, 1)
 
 
 def one_pass(options: argparse.Namespace) -> Iterator[Promise]:
     """Classify after one pass over a stream."""
-    as_in_paper = {"kernel": kernels.Gaussian(4.0), "learning_rate": 24.0, "parsimony": 0.016}
-    methods = (
-        Method("K = 0.016", "POLKClassifier", as_in_paper),
-        Method("gamma = 1/32", "POLKClassifier", {"gamma": 1 / 32}),
-    )
+    steps = {"kernel": kernels.Gaussian(4.0), "learning_rate": 24.0, "parsimony": 0.016}
+    methods = (Method("K = 0.016", "POLKClassifier", steps), OF_PAPER)
     with left_out():
-        for row in rows_of(options, "mnist", methods, learn_once):
+        for row in rows_of(options, "mnist", learn_once, *methods):
             name = f"one pass, mnist, {row.method.name}, error %"
             yield at_most(name, median(row.values("error")), 2.2, described(row))
     for name in ("usps", "magic04", "cod_rna", "digits", "multidist"):
-        with left_out():
-            (svc,) = batch(options, name)
-            (ours,) = rows_of(options, name, [UNSET["Classifier"]], learn_once)
-            what = f"one pass, {name}, "
-            detail = described(ours, svc)
-            yield at_most(f"{what}points behind SVC", beside(ours, svc, error_behind), 0.5, detail)
-            yield at_most(f"{what}points over SVC's vectors", beside(ours, svc, points_over), 1 / 3)
-
-
-def batch(options: argparse.Namespace, name: str) -> list[Row]:
-    runs = 1 if name in FIXED else None
-    return rows_of(options, name, [replace(SVC_UNSET, runs=runs)], fit)
+        yield from beside_svc(options, learn_once, name, 0.5, 1 / 3)
 
 
 def regression(options: argparse.Namespace) -> Iterator[Promise]:
     """Predict numbers after one pass over a stream."""
     for name in ("concrete", "california_housing", "abalone", "friedman1"):
         with left_out():
-            (ridge,) = rows_of(options, name, [RIDGE], fit)
-            (ours,) = rows_of(options, name, [UNSET["Regressor"]], learn_once)
+            (ridge,) = rows_of(options, name, fit, Method("KernelRidge", TunedRidge))
+            (ours,) = rows_of(options, name, learn_once, Method("POLK", "POLKRegressor"))
+            ratio = beside(ours, ridge, "error", truediv)
             what = f"one pass, {name}, RMSE over tuned KernelRidge's"
-            ratio = beside(ours, ridge, lambda our, their: our["error"] / their["error"])
             yield at_most(what, ratio, 1.1, described(ours, ridge))
 
 
 def fit_mnist(options: argparse.Namespace) -> Iterator[Promise]:
-    """Fit to MNIST with the kernel of the paper."""
-    peers = [
-        Method("Intel's SVC", IntelSvm, {"bandwidth": 4.0, "C": 1.0}, runs=1),
-        Method("SVC", Libsvm, {"bandwidth": 4.0, "C": 1.0}, runs=1),
-    ][: 1 if options.no_svc else 2]
+    """Fit to MNIST with the kernel of the paper, beside support vector machines."""
+    given = {"bandwidth": 4.0, "C": 1.0}
+    peers = {4: Method("Intel's SVC", IntelSvm, given, runs=1)}
+    if not options.no_svc:
+        peers[15] = Method("SVC", Libsvm, given, runs=1)
     with left_out():
-        ours = Method("gamma = 1/32", "POLKClassifier", {"gamma": 1 / 32})
-        (row,) = rows_of(options, "mnist", [ours], fit)
-        error, points = (median(row.values(figure)) for figure in ("error", "points"))
-        yield at_most("fit, mnist, error %", error, 1.65, described(row))
-        yield at_most("fit, mnist, points", points, 2200)
-        for peer, least in zip(rows_of(options, "mnist", peers, fit), (4, 15), strict=False):
+        (ours,) = rows_of(options, "mnist", fit, OF_PAPER)
+        error = median(ours.values("error"))
+        yield at_most("fit, mnist, error %", error, 1.65, described(ours))
+        yield at_most("fit, mnist, points", median(ours.values("points")), 2200)
+        for least, peer in zip(peers, rows_of(options, "mnist", fit, *peers.values()), strict=True):
             if peer.sound:
-                times = beside(
-                    row, peer, lambda our, their: their["cpu_seconds"] / our["cpu_seconds"]
-                )
+                times = 1 / beside(ours, peer, "cpu_seconds", truediv)
                 name = f"fit, mnist, time of {peer.method.name} over ours"
                 yield at_least(name, times, least, described(peer))
 
 
 def nothing_set(options: argparse.Namespace) -> Iterator[Promise]:
-    """Fit with nothing set, beside SVC with nothing set."""
-    for name, error, share in (
-        ("usps", 0.3, 1 / 5),
-        ("brodatz", 0.3, 1 / 3),
-        ("digits", 0.3, 1 / 5),
-        ("magic04", 0.3, 1 / 5),
-        ("cod_rna", 0.3, 1 / 5),
-        ("26 classes", 0.3, 1 / 3),
-        ("quantiles", 1.0, None),
-    ):
-        with left_out():
-            (svc,), (ours,) = (
-                batch(options, name),
-                rows_of(options, name, [UNSET["Classifier"]], fit),
-            )
-            what, detail = f"fit, {name}, ", described(ours, svc)
-            yield at_most(
-                f"{what}points behind SVC", beside(ours, svc, error_behind), error, detail
-            )
-            if share is not None:
-                ratio = beside(
-                    ours,
-                    svc,
-                    lambda our, their: our["cpu_seconds"] / max(their["cpu_seconds"], 0.5),
-                )
-                yield at_most(f"{what}time over SVC's, or over half a second", ratio, 1)
-                ratio = beside(ours, svc, points_over)
-                yield at_most(f"{what}points over SVC's vectors", ratio, share)
+    """Fit with nothing set."""
+    for name in ("usps", "digits", "magic04", "cod_rna"):
+        yield from beside_svc(options, fit, name, 0.3, 1 / 5)
+    for name in ("brodatz", "26 classes"):
+        yield from beside_svc(options, fit, name, 0.3, 1 / 3)
+    yield from beside_svc(options, fit, "quantiles", 1.0)
 
 
 def two_million(options: argparse.Namespace) -> Iterator[Promise]:
     """Learn from so long a stream that errors of compression would add up."""
-    stops = [n // 100 if options.quick else n for n in (10_000, 100_000, 300_000, 10**6, 2 * 10**6)]
-
-    def learn(run: Run) -> Figures:
-        model, found = run.make(kernel=kernels.Gaussian(0.06)), {}
-        for first, stop in pairwise([0, *stops]):
-            X, y = run.task.X[first:stop], run.task.y[first:stop]
-            for part in blocks(len(X), 1000):
+    stops = [n // 100 if options.quick else n for n in (10**4, 10**5, 3 * 10**5, 10**6, 2 * 10**6)]
+    grid = np.linspace(-1, 1, 20_001)
+    truth = 2 * grid + 3 * np.sin(6 * grid)
+    for name in ("POLKRegressor", "BSGDRegressor"):
+        paths = []
+        for seed in range(options.runs):
+            X, y = make_regression_outliers(stops[-1], random_state=seed)
+            model = getattr(parsimon, name)(kernel=kernels.Gaussian(0.06), random_state=seed)
+            excess = {}
+            for part in gen_batches(len(X), stops[0] // 10):
                 model.partial_fit(X[part], y[part])
-            excess = (model.predict(run.task.X_test) - run.task.y_test) ** 2
-            found[f"{stop:,}"] = float(excess.mean())
-        return {**found, "points": model.model_order_}
-
-    def draw(seed: int) -> Task:
-        X, y = make_regression_outliers(stops[-1], random_state=seed)
-        grid = np.linspace(-1, 1, 20_001)[:, None]
-        return Task("stream", X, y, grid, 2 * grid[:, 0] + 3 * np.sin(6 * grid[:, 0]))
-
-    methods = [Method(f"{name}Regressor", f"{name}Regressor") for name in ("POLK", "BSGD")]
-    nothing = {"data": {}, "quick": {}}
-    for row in rows_of(options, "stream", methods, learn, load=draw, **nothing):
-        path = [median(row.values(f"{stop:,}")) for stop in stops]
-        detail = ", ".join(
-            f"{significant(each, 2)} at {n:,}" for n, each in zip(stops, path, strict=True)
-        )
-        name = f"{row.method.name}, a stream of {stops[-1]:,}, excess over that at {stops[1]:,}"
-        yield at_most(name, max(path[2:]) / path[1], 1, detail)
+                if part.stop in stops:
+                    excess[part.stop] = np.mean((model.predict(grid[:, None]) - truth) ** 2)
+            paths.append(list(excess.values()))
+        path = np.median(paths, axis=0)
+        at = zip(path, stops, strict=True)
+        detail = ", ".join(f"{significant(excess, 2)} at {stop:,}" for excess, stop in at)
+        name = f"{name}, a stream of {stops[-1]:,}, excess over that at {stops[1]:,}"
+        yield at_most(name, float(max(path[2:]) / path[1]), 1, detail)
 
 
 def flipped(options: argparse.Namespace) -> Iterator[Promise]:
     """Exchange the labels of a long stream, and count samples until 90 % are right again."""
     before, after = (2000, 8000) if options.quick else (320_000, 120_000)
-
-    def learn(run: Run) -> Figures:
-        X, y, model = run.task.X, run.task.y, run.make()
-        for part in blocks(before):
-            model.partial_fit(X[part], y[part], classes=(0, 1))
-        for part in blocks(after):
-            new = slice(before + part.start, before + part.stop)
-            if part.start and model.score(X[new], 1 - y[new]) > 0.9:
-                break
-            model.partial_fit(X[new], 1 - y[new])
-        return {"samples": part.start, "points": model.model_order_}
-
-    def draw(seed: int) -> Task:
-        X, y = datasets.make_moons(before + after, noise=0.2, random_state=seed)
-        return Task("flipped", X, y, X[:0], y[:0])
-
-    methods = [
-        Method("half_life = 2000", "POLKClassifier", {"half_life": 2000}),
-        Method("nothing set", "POLKClassifier"),
-    ]
-    found = rows_of(options, "flipped", methods, learn, load=draw, data={}, quick={})
-    for row, most in zip(found, (5000, 10_000), strict=True):
-        name = f"labels flipped after {before:,}, {row.method.name}, samples to recover"
-        samples = row.values("samples")
-        yield at_most(
-            name, median(samples), most, f"{span(samples)}; {span(row.values('points'))} points"
-        )
+    for half_life, most in ((2000, 5000), ("auto", 10_000)):
+        recovered = []
+        for seed in range(options.runs):
+            X, y = datasets.make_moons(before + after, noise=0.2, random_state=seed)
+            y[before:] = 1 - y[before:]
+            model = parsimon.POLKClassifier(half_life=half_life, random_state=seed)
+            for part in gen_batches(len(X), BLOCK):
+                if part.start >= before and model.score(X[part], y[part]) > 0.9:
+                    break
+                model.partial_fit(X[part], y[part], classes=(0, 1))
+            recovered.append(part.start - before)
+        name = f"labels flipped after {before:,}, half_life={half_life!r}, samples to recover"
+        yield at_most(name, median(recovered), most, f"{span(recovered)}")
 
 
 def step_cost(options: argparse.Namespace) -> Iterator[Promise]:
     """Time of a step that solves over that of a step of gradient descent, at as many points."""
-    name, quick = ("synthetic", {"samples": 3000}) if options.quick else ("mnist", {})
-
-    def learn(run: Run) -> Figures:
-        X, y, known = run.task.X, run.task.y, 2 * len(run.task.X) // 3
-        both = {solver: run.make(solver=solver) for solver in ("sgd", "newton")}
-        times: dict[str, list[float]] = {solver: [] for solver in both}
-        for model in both.values():
-            for part in blocks(known):
-                model.partial_fit(X[part], y[part], classes=np.unique(y))
-        for part in blocks(len(X))[known // BLOCK :]:
-            for solver, model in both.items():
-                with machine.Stopwatch() as watch:
-                    model.partial_fit(X[part], y[part])
-                times[solver].append(watch.seconds)
-        sizes = [model.model_order_ for model in both.values()]
-        return {"ratio": median(times["newton"]) / median(times["sgd"]), "sizes": sizes}
-
-    # Caps a little below what K would give: both have the same number of points.
-    methods = [
-        Method(f"M = {cap}", "POLKClassifier", {"max_points": cap, "parsimony": K})
-        for cap, K in ((300, 0.024), (2000, 0.016))
-    ]
+    # Caps a little below what K alone would give: both have the same number of points.
+    name, samples, caps = "mnist", 30_000, ((300, 0.024), (2000, 0.016))
+    if options.quick:
+        name, samples, caps = "synthetic", 1500, ((50, 0.04),)
     with left_out():
-        offered = {**tasks.offered(name)}
-        del offered["bandwidth"], offered["solver"]
-        more = {"offered": offered, "data": {"name": name, "samples": 30_000}, "quick": quick}
-        for row in rows_of(options, name, methods, learn, **more):
-            what = f"{row.method.name}, time of a step that solves over one of gradient descent"
-            detail = "; ".join(f"{one} and {other} points" for one, other in row.values("sizes"))
-            yield at_most(what, median(row.values("ratio")), 2, detail)
+        task = compare.load(0, name=name, samples=samples)
+        for cap, K in caps:
+            models = [
+                task.classifier(parsimony=K).set_params(solver=solver, max_points=cap)
+                for solver in ("newton", "sgd")
+            ]
+            times: list[list[float]] = []
+            for part in gen_batches(samples, BLOCK):
+                watches = [machine.Stopwatch() for _ in models]
+                for model, watch in zip(models, watches, strict=True):
+                    with watch:
+                        model.partial_fit(task.X[part], task.y[part], classes=np.unique(task.y))
+                times.append([watch.seconds for watch in watches])
+            newton, sgd = np.median(times[2 * len(times) // 3 :], axis=0)
+            points = " and ".join(f"{model.model_order_:,}" for model in models)
+            what = "time of a step that solves over that of one of gradient descent"
+            detail = f"{1e3 * newton:.1f} and {1e3 * sgd:.1f} ms for {BLOCK} samples"
+            yield at_most(f"{points} points, {what}", newton / sgd, 2, detail)
 
 
 ROWS: dict[str, Callable[[argparse.Namespace], Iterator[Promise]]] = {

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Memory
 from numpy.typing import NDArray
 
 from bench.cli import MissingDataError
@@ -132,10 +133,9 @@ def brodatz(samples: int | None, seed: int, cache: Path | None = None, **more: A
 
     To find the textons takes a minute; they are kept in the folder `cache` if there is one.
     """
-    settings, count = textons.Settings(**more), samples or 10_000
-    (images,) = read("brodatz13", "images")
-    maps = textons.cached_maps(images, settings, cache)
-    X, y = textons.draw_patches(maps, count + BRODATZ_TEST_SAMPLES, settings, seed)
+    count, (images,) = samples or 10_000, read("brodatz13", "images")
+    maps = Memory(cache, verbose=0).cache(textons.texton_maps)(images, **more)
+    X, y = textons.draw_patches(maps, count + BRODATZ_TEST_SAMPLES, seed)
     return split("brodatz", X, y, count)
 
 
