@@ -13,13 +13,12 @@ from importlib import import_module
 COMMANDS = {
     "speed": "bench.speed",
     "limits": "bench.limits",
-    "stream": "bench.stream",
     "streams": "bench.streams",
     "novelty": "bench.novelty",
     "soak": "bench.soak",
+    "accuracy": "bench.accuracy",
     "compare": "bench.compare",
-    "paper": "bench.paper",
-    "risk": "bench.papers.risk",
+    "paper": "bench.papers",
     "intensity": "bench.papers.intensity",
     "policy": "bench.papers.policy",
 }

@@ -22,8 +22,15 @@ import numpy as np
 
 import parsimon
 from bench import figures, machine, report, tasks
-from bench.baselines.peers import IntelSvm, RiverFourier, RiverNeighbors, VowpalSvm
-from bench.baselines.scikit import FourierSGD, Libsvm, NystroemSGD
+from bench.baselines.peers import (
+    FourierSGD,
+    IntelSvm,
+    Libsvm,
+    NystroemSGD,
+    RiverFourier,
+    RiverNeighbors,
+    VowpalSvm,
+)
 from bench.cli import left_out, positive_int
 from bench.report import Column, Table, one, two_digits
 from bench.runner import QUICK, Experiment, Figures, Like, Method, Result, Row, Run
@@ -35,7 +42,6 @@ PREDICTION_SHARE = 0.5
 PREDICTIONS, ENOUGH_SECONDS = 3, 10.0
 # What is timed has run before, on this many samples.
 WARM_UP_SAMPLES = 100
-PEERS = (IntelSvm, RiverNeighbors, RiverFourier, VowpalSvm)
 
 
 @dataclass(frozen=True)
@@ -60,8 +66,10 @@ DATA_SETS = (
     # Drawn, so that there is something to compare where there are no data.
     DataSet("multidist", "Five classes in the plane", (0.04, 1e-4), 1, C=1.0, quick=FEW),
 )
+REST = ", one against the rest"
 # POLK's two models say how many points, components or neighbours the others get.
-SIZES = {size: Like(f"POLK, {size}", "model_order") for size in ("small", "large")}
+REFERENCES = ("POLK, small", "POLK, large")
+SIZES = {name.split()[1]: Like(name, "model_order") for name in REFERENCES}
 
 
 def methods(of: DataSet, limit: float) -> list[Method]:
@@ -82,24 +90,20 @@ def methods(of: DataSet, limit: float) -> list[Method]:
     if of.passes > 1:
         found.append(bsgd("BSGD, small, one pass", "small", 1))
     found += [bsgd(f"BSGD, {size}", size, of.passes) for size in SIZES]
-    C = {"C": of.C}
-    found += [
-        Method("SVC", Libsvm, C, remark=f"C = {of.C:g}"),
-        Method("SVC, Intel's extension", IntelSvm, C, remark=f"C = {of.C:g}"),
-    ]
-    found += [
-        Method(f"{name} + SGD, {size}", kind, {"points": points}, remark="20 passes")
-        for name, kind in (("Nystroem", NystroemSGD), ("RBFSampler", FourierSGD))
-        for size, points in SIZES.items()
-    ]
-    limited = {"seconds": limit}
+    C, limited, remark = {"C": of.C}, {"seconds": limit}, f"C = {of.C:g}"
     small = {"points": SIZES["small"], **limited}
-    remark = f"C = {of.C:g}, one against the rest"
     return [
         *found,
+        Method("SVC", Libsvm, C, remark=remark),
+        Method("SVC, Intel's extension", IntelSvm, C, remark=remark),
+        *(
+            Method(f"{name} + SGD, {size}", kind, {"points": points}, remark="20 passes")
+            for name, kind in (("Nystroem", NystroemSGD), ("RBFSampler", FourierSGD))
+            for size, points in SIZES.items()
+        ),
         Method("river, KNNClassifier", RiverNeighbors, small, remark="latest samples"),
         Method("river, RBFSampler + softmax", RiverFourier, small, remark="one pass"),
-        Method("Vowpal Wabbit, ksvm", VowpalSvm, {**C, **limited}, remark=remark),
+        Method("Vowpal Wabbit, ksvm", VowpalSvm, {**C, **limited}, remark=remark + REST),
     ]
 
 
@@ -114,18 +118,17 @@ def bsgd(name: str, size: str, passes: int) -> Method:
     return Method(name, "BSGDClassifier", settings, remark=f"merges, {count(passes)}")
 
 
+def count(passes: int) -> str:
+    return "one pass" if passes == 1 else f"{passes} passes"
+
+
+# These two take nothing of what all are offered.
 def gradient_steps(random_state: int) -> Any:
-    """Return POLK as in its paper, with nothing else set."""
     return parsimon.POLKClassifier(solver="sgd", random_state=random_state)
 
 
 def newton(random_state: int) -> Any:
-    """Return POLK with nothing set."""
     return parsimon.POLKClassifier(random_state=random_state)
-
-
-def count(passes: int) -> str:
-    return "one pass" if passes == 1 else f"{passes} passes"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +137,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--data", type=Path, metavar="DIR", help="in place of PARSIMON_DATA")
     add("--datasets", nargs="+", choices=names, default=names, help="all by default")
     add("--only", metavar="TEXT", help="methods with this in their name, and POLK")
-    add("--samples", type=positive_int, help="train on this many at most")
     add("--quick", action="store_true", help="little data: whether it works")
     limited = f"training of river and Vowpal Wabbit; {LIMIT} by default"
     add("--limit", type=positive_int, metavar="SECONDS", help=limited)
@@ -161,8 +163,7 @@ def run(options: argparse.Namespace) -> int:
     path.write_text("\n\n".join(pages) + "\n", encoding="utf-8")
     print(f"  {path}")
     figures.write(path.with_suffix(".png"), partial(draw, found), len(found), (5.0, 5.6))
-    peers = {kind.package: machine.installed(kind.package) for kind in PEERS}
-    report.write_json(options, peers=peers, data_sets=report.as_dicts(found))
+    report.write_json(options, data_sets=report.as_dicts(found))
     return 0
 
 
@@ -170,22 +171,19 @@ def experiment(of: DataSet, options: argparse.Namespace) -> Experiment:
     if options.quick:
         of = replace(of, passes=min(of.passes, QUICK["epochs"]))
     limit = options.limit or (QUICK_LIMIT if options.quick else LIMIT)
-    chosen = {"samples": options.samples} if options.samples else {}
     return Experiment(
         of.task,
         of.title,
-        [each for each in methods(of, limit) if is_wanted(each, options.only)],
+        [
+            each
+            for each in methods(of, limit)
+            if each.name in REFERENCES or (options.only or "").lower() in each.name.lower()
+        ],
         load=partial(load, name=of.task, cache=options.out / "cache"),
         train=measure,
-        data=chosen,
         offered=tasks.offered(of.task),
-        quick={"samples": 2000, "test_samples": 1000, **of.quick, **chosen},
+        quick={"samples": 2000, "test_samples": 1000, **of.quick},
     )
-
-
-def is_wanted(method: Method, only: str | None) -> bool:
-    reference = method.name in {size.method for size in SIZES.values()}
-    return only is None or only.lower() in method.name.lower() or reference
 
 
 def load(seed: int, **data: Any) -> Task:
@@ -252,10 +250,6 @@ def saved_bytes(model: Any) -> int:
         return path.stat().st_size
 
 
-# Colours of the plot, by the first word of a method's name.
-FAMILIES = ("POLK", "BSGD", "SVC", "Nystroem", "RBFSampler", "river", "Vowpal")
-
-
 COLUMNS = (
     Column("training s", "seconds"),
     Column("CPU s", "cpu_seconds"),
@@ -308,12 +302,12 @@ def remarks(method: Method, seed: int, found: Result) -> str:
 def draw(found: Mapping[str, Sequence[Row]], panels: Sequence[Any]) -> None:
     """Draw error against training time; numbers are those of the rows."""
     from matplotlib.lines import Line2D
-    from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-    colors = dict(zip(FAMILIES, figures.palette(), strict=True))
+    families = ("POLK", "BSGD", "SVC", "Nystroem", "RBFSampler", "river", "Vowpal")
+    colors = dict(zip(families, figures.PALETTE, strict=True))
     for axes, (title, rows) in zip(panels, found.items(), strict=True):
         for number, row in enumerate((row for row in rows if row.sound), start=1):
-            family = next(name for name in FAMILIES if row.method.name.startswith(name))
+            family = next(name for name in families if row.method.name.startswith(name))
             (result,) = row.results
             # No mistakes at all are drawn as half a one: the axis has no zero.
             at = result["seconds"], max(result["error"], 50 / result["predictions"])
@@ -321,10 +315,8 @@ def draw(found: Mapping[str, Sequence[Row]], panels: Sequence[Any]) -> None:
             axes.annotate(str(number), at, xytext=(4, 3), textcoords="offset points", fontsize=7)
         axes.set(title=title, xlabel="training, seconds", xscale="log", yscale="log")
         # Errors often stay within a decade, where only the minor ticks are.
-        low, high = axes.get_ylim()
-        plain = StrMethodFormatter("{x:g}")
-        axes.yaxis.set_major_formatter(plain)
-        axes.yaxis.set_minor_formatter(plain if high < 20 * low else NullFormatter())
+        for formatted in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            formatted("{x:g}")
         figures.bare(axes)
     panels[0].set_ylabel("test error, %")
     handles = [Line2D([], [], marker="o", linestyle="", color=color) for color in colors.values()]

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from parsimon.plotting._common import PALETTE
+
 SIZE = (4.2, 3.6)  # inches of one plot
 
 
@@ -35,12 +39,6 @@ def write(
     print(f"  {path}")
 
 
-def palette() -> Sequence[str]:
-    from parsimon.plotting._common import PALETTE
-
-    return PALETTE
-
-
 def bare(axes: Any) -> None:
     """Take the frame away above and on the right."""
     axes.spines[["top", "right"]].set_visible(False)
@@ -53,12 +51,13 @@ def legend_below(axes: Any, handles: Sequence[Any], names: Sequence[str], **more
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot of a figure: named curves, each a pair of sequences."""
+    """One plot of a figure: named curves, each of x and y, or of x and the y of several runs."""
 
     title: str
-    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    curves: Mapping[str, tuple[Sequence[float], Sequence[Any]]]
     x_label: str = "samples processed"
     logarithmic: bool = False
+    points: Sequence[str] = ()  # of these names there are points, no lines
 
 
 def draw_panels(path: Path, panels: Sequence[Panel]) -> None:
@@ -66,13 +65,16 @@ def draw_panels(path: Path, panels: Sequence[Panel]) -> None:
     names = list(dict.fromkeys(name for panel in panels for name in panel.curves))
 
     def draw(row: Sequence[Any]) -> None:
-        colors, handles = palette(), {}
+        colors, handles = PALETTE, {}
         for axes, panel in zip(row, panels, strict=True):
             for name, (x, y) in panel.curves.items():
                 index = names.index(name)
-                style = ("-", "--", ":")[index // len(colors) % 3]
-                color, marker = colors[index % len(colors)], "o" if len(x) == 1 else None
-                (handles[name],) = axes.plot(x, y, style, color=color, marker=marker, linewidth=1.6)
+                look: dict[str, Any] = {"linestyle": ("-", "--", ":")[index // len(colors) % 3]}
+                look["linewidth"] = 1.6 if np.ndim(y) == 1 else 0.7
+                if name in panel.points or len(x) == 1:
+                    look = {"linestyle": "none", "marker": "."}
+                lines = axes.plot(x, np.transpose(y), color=colors[index % len(colors)], **look)
+                handles[name] = lines[0]
             axes.set(title=panel.title, xlabel=panel.x_label)
             axes.locator_params(axis="x", nbins=5)
             if panel.logarithmic:

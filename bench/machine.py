@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from timeit import repeat, timeit
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.blas import dgemv, dger
 from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
 import parsimon
 
+Array = NDArray[Any]
 # m, k, n of a product (m x k) times (k x n).
 Shape = tuple[int, int, int]
 
@@ -61,43 +66,23 @@ class GemmRate:
 
     def measure(self, shapes: Iterable[Shape], *, seconds: float = 0.3) -> None:
         """Time each shape in short bursts for this many seconds."""
+        random = np.random.default_rng(0)
         with one_thread():
             for shape in shapes:
-                self.by_shape[shape] = max(_rate(shape, seconds), self.by_shape.get(shape, 0.0))
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "gflops": self.best / 1e9,
-            "best_shape": list(max(self.by_shape, key=self.by_shape.__getitem__)),
-            "gflops_by_shape": {
-                "x".join(map(str, shape)): rate / 1e9 for shape, rate in self.by_shape.items()
-            },
-        }
-
-
-def _rate(shape: Shape, seconds: float) -> float:
-    m, k, n = shape
-    random = np.random.default_rng(0)
-    a, b, out = random.normal(size=(m, k)), random.normal(size=(k, n)), np.empty((m, n))
-    return 2.0 * m * k * n / best_seconds(lambda: np.dot(a, b, out=out), seconds)
+                m, k, n = shape
+                multiply = partial(np.dot, random.normal(size=(m, k)), random.normal(size=(k, n)))
+                taken = best_seconds(partial(multiply, out=np.empty((m, n))), seconds)
+                rate = 2.0 * m * k * n / taken
+                self.by_shape[shape] = max(rate, self.by_shape.get(shape, 0.0))
 
 
 def best_seconds(call: Callable[[], Any], seconds: float) -> float:
     """Return the seconds of a call in the quickest of many short bursts."""
-    time_of(call)
-    calls = max(1, round(BURST / max(time_of(call), 1e-9)))
-    best, end = time_of(call, calls), time.perf_counter() + seconds
+    calls = max(1, round(BURST / max(min(repeat(call, number=1, repeat=2)), 1e-9)))
+    best, end = timeit(call, number=calls), time.perf_counter() + seconds
     while time.perf_counter() < end:
-        best = min(best, time_of(call, calls))
-    return best
-
-
-def time_of(call: Callable[[], Any], calls: int = 1) -> float:
-    """Return the seconds of one call, averaged over several calls."""
-    start = time.perf_counter()
-    for _ in range(calls):
-        call()
-    return (time.perf_counter() - start) / calls
+        best = min(best, timeit(call, number=calls))
+    return best / calls
 
 
 def vector_rates(size: int, *, seconds: float = 0.3) -> dict[str, float]:
@@ -107,24 +92,21 @@ def vector_rates(size: int, *, seconds: float = 0.3) -> dict[str, float]:
     call costs from Python is measured at size 1 and taken off: it would flatter what is measured
     against these rates.
     """
-    with one_thread():
-        calls, large = (
-            {name: best_seconds(call, seconds) for name, call in _vector_operations(each).items()}
-            for each in (1, size)
+
+    def times(size: int) -> Array:
+        """Return the times of a product by rows, one by columns, and an update."""
+        matrix, x, y = np.ones((size, size), order="F"), np.ones(size), np.zeros(size)
+        kept = {"overwrite_x": 1, "overwrite_y": 1, "overwrite_a": 1}
+        calls = (
+            lambda: dgemv(1.0, matrix, x, 0.0, y, trans=1, overwrite_y=1),
+            lambda: dgemv(1.0, matrix, x, 0.0, y, overwrite_y=1),
+            lambda: dger(1e-9, x, x, a=matrix, **kept),
         )
-    rates = {name: 2.0 * size**2 / max(large[name] - calls[name], 1e-9) for name in calls}
-    by_rows, by_columns = rates.pop("rows_vector"), rates.pop("columns_vector")
-    return {**rates, "matrix_vector": max(by_rows, by_columns)}
+        return np.array([best_seconds(call, seconds) for call in calls])
 
-
-def _vector_operations(size: int) -> dict[str, Callable[[], Any]]:
-    matrix, x, y = np.ones((size, size), order="F"), np.ones(size), np.zeros(size)
-    kept = {"overwrite_x": 1, "overwrite_y": 1, "overwrite_a": 1}
-    return {
-        "rows_vector": lambda: dgemv(1.0, matrix, x, 0.0, y, trans=1, overwrite_y=1),
-        "columns_vector": lambda: dgemv(1.0, matrix, x, 0.0, y, overwrite_y=1),
-        "rank_one": lambda: dger(1e-9, x, x, a=matrix, **kept),
-    }
+    with one_thread():
+        by_rows, by_columns, update = 2.0 * size**2 / np.maximum(times(size) - times(1), 1e-9)
+    return {"matrix_vector": max(by_rows, by_columns), "rank_one": update}
 
 
 class Stopwatch:
@@ -162,27 +144,15 @@ def resident_bytes() -> int:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
-def blas() -> list[dict[str, Any]]:
-    """Return the BLAS libraries that are loaded, as they are limited right now."""
-    return [
-        {
-            "name": pool["internal_api"],
-            "version": pool.get("version"),
-            "architecture": pool.get("architecture", "unknown"),
-            "threads": pool["num_threads"],
-        }
-        for pool in threadpool_info()
-        if pool["user_api"] == "blas"
-    ]
-
-
 def environment() -> dict[str, Any]:
     """Return what a figure depends on beside the code: machine, versions, parsimon's build."""
     with one_thread():
-        libraries = blas()
+        libraries = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    info = Path("/proc/cpuinfo")
+    named = re.search(r"model name\s*: (.*)", info.read_text()) if info.exists() else None
     return {
         "machine": {
-            "processor": _processor(),
+            "processor": named[1] if named else platform.processor() or platform.machine(),
             "cores": os.cpu_count(),
             "system": platform.platform(),
             "blas": libraries,
@@ -203,12 +173,3 @@ def installed(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()

@@ -113,19 +113,15 @@ class Table:
         return replace(self, header=(title, *self.header), lines=lines)
 
     def show(self) -> None:
-        """Print right-aligned columns."""
-        print(f"\n{self.title}")
-        widths = [max(map(len, column)) for column in zip(self.header, *self.lines, strict=True)]
-        for line in (self.header, *self.lines):
-            padded = [cell.rjust(width) for cell, width in zip(line, widths, strict=True)]
-            print("  " + "  ".join(padded))
-        for note in self.notes:
-            print(f"  {note}")
+        print("\n".join(["", self.title, "", self.markdown, *self.notes]))
 
     @property
     def markdown(self) -> str:
+        """The table as Markdown, columns as wide as their longest cell."""
         ruled = [self.header, ["---"] * len(self.header), *self.lines]
-        return "\n".join(f"| {' | '.join(line)} |" for line in ruled)
+        widths = [max(map(len, column)) for column in zip(*ruled, strict=True)]
+        padded = [map(str.ljust, line, widths) for line in ruled]
+        return "\n".join(f"| {' | '.join(line)} |" for line in padded)
 
     def publish(self, path: Path) -> None:
         """Print it, and write it as CSV to the path and as Markdown beside it."""

@@ -14,7 +14,7 @@ import inspect
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -63,8 +63,6 @@ class Method:
     @property
     def absent(self) -> str:
         """Why it cannot be run here; nothing if it can."""
-        if isinstance(self.estimator, str):
-            return "" if hasattr(parsimon, self.estimator) else "not in this build"
         package = getattr(self.estimator, "package", None)
         return f"pip install {package}" if package and not machine.installed(package) else ""
 
@@ -76,11 +74,10 @@ class Method:
 
     def make(self, offered: Settings) -> Any:
         """Return the estimator with its settings and, of what is offered, all that it can take."""
-        ours = isinstance(self.estimator, str)
-        make = getattr(parsimon, self.kind) if ours else self.estimator
-        taken = inspect.signature(make).parameters
-        common = {name: value for name, value in offered.items() if name in taken}
-        return make(**{**common, **self.settings})
+        named = isinstance(self.estimator, str)
+        make = getattr(parsimon, self.estimator) if named else self.estimator
+        taken = offered.keys() & inspect.signature(make).parameters.keys()
+        return make(**{name: offered[name] for name in taken} | dict(self.settings))
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -117,11 +114,6 @@ class Row:
     results: list[Result] = field(default_factory=list)
     absent: str = ""
 
-    @classmethod
-    def single(cls, name: str, figures: Figures) -> Row:
-        """Return a line of a table that is no method's."""
-        return cls(Method(name, ""), [Result(figures)])
-
     @property
     def sound(self) -> list[Result]:
         return [result for result in self.results if not result.diverged]
@@ -137,14 +129,13 @@ class Row:
     def mean(self, figure: str) -> float:
         return float(np.mean(self.values(figure)))
 
-    def plus(self, name: str, figure: Callable[[int, Result], float]) -> Row:
+    def plus(self, name: str, figure: Callable[[int, Result], Any]) -> Row:
         """Return the row with one more figure, a function of the seed and the result."""
-        results = [
-            result
-            if result.diverged
-            else replace(result, figures={**result.figures, name: figure(seed, result)})
-            for seed, result in enumerate(self.results)
-        ]
+        results = list(self.results)
+        for seed, result in enumerate(results):
+            if not result.diverged:
+                figures = {**result.figures, name: figure(seed, result)}
+                results[seed] = replace(result, figures=figures)
         return replace(self, results=results)
 
     def above(self, other: Row, figure: str) -> Row:
@@ -198,24 +189,20 @@ class Experiment:
     quick: Settings = field(default_factory=dict)  # data of the quick version
     quick_runs: int = 1
 
-    def shortened(self, options: argparse.Namespace) -> Experiment:
-        """Return the quick version if that is asked for: little data, few passes, few runs."""
-        if not options.quick:
-            return self
-        methods = [method.shortened for method in self.methods]
-        return replace(
-            self, methods=methods, data={**self.data, **self.quick}, runs=self.quick_runs
-        )
+    @property
+    def shortened(self) -> Experiment:
+        """The quick version: little data, few passes, few runs."""
+        methods, data = [each.shortened for each in self.methods], {**self.data, **self.quick}
+        return replace(self, methods=methods, data=data, runs=self.quick_runs)
 
     def rows(self, options: argparse.Namespace = ONCE) -> list[Row]:
-        """Run every method with every seed.
+        """Run every method with every seed, or those of the quick version.
 
         Results are kept in the folder `options.out`, if there is one, in files whose names are
         hashes of all that they depend on. What is there is not run again.
         """
-        return self.shortened(options)._rows(options)
-
-    def _rows(self, options: argparse.Namespace) -> list[Row]:
+        if options.quick:
+            return self.shortened.rows(argparse.Namespace(**{**vars(options), "quick": False}))
         store = Store(options.out and options.out / "runs")
         rows = [Row(method, absent=method.absent) for method in self.methods]
         plan = [
@@ -265,18 +252,13 @@ def resolved(method: Method, rows: Sequence[Row]) -> Method:
     return replace(method, settings=settings)
 
 
-def shown(plan: Sequence[tuple[int, Row]], title: str) -> Iterator[tuple[int, Row]]:
-    """Go through a plan behind a bar that counts runs, if tqdm is here."""
+def shown(plan: Sequence[tuple[int, Row]], title: str) -> Iterable[tuple[int, Row]]:
+    """Return a plan behind a bar that counts runs, if tqdm is here."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
-        yield from plan
-        return
-    with tqdm(total=len(plan), desc=title, unit=" runs") as bar:
-        for seed, row in plan:
-            bar.set_postfix_str(row.method.name)
-            yield seed, row
-            bar.update()
+        return plan
+    return tqdm(plan, desc=title, unit=" runs")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ at which this machine does such operations, measured in the same run.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
@@ -17,8 +17,7 @@ import numpy as np
 from bench import machine, report
 from bench.cli import positive_int
 from bench.papers.intensity import DENSITIES, TABLE_ONE
-from bench.report import Column, Table, one
-from bench.runner import Figures, Row, Run
+from bench.runner import Figures, Run
 from bench.tasks import BATCH_SIZE, TASKS, Task
 from parsimon import datasets
 
@@ -27,19 +26,6 @@ TOY_SAMPLES = 10_211
 NODES = DENSITIES["toy"].offered["grid_size"]
 # The algorithms of Table I, and how many minutes the paper says that they take.
 INTENSITIES = {"spppot": ("SPPPOTIntensity", 5), "newton": ("MirrorNewtonIntensity", 20)}
-
-COLUMNS = (
-    Column("seconds", "seconds", one(".3f")),
-    Column("CPU s", "cpu_seconds", one(".3f")),
-    Column("samples/s", "samples_per_second", one(",.0f")),
-    Column("model order", "model_order", one(",.0f")),
-    Column("test error", "test_error", one(".2%")),
-    Column("integral", "integral", one(".4f")),
-    Column("floor s", "floor_seconds", one(".3g")),
-    Column("ratio", "ratio", one(".2f")),
-    Column("CPU ratio", "cpu_ratio", one(".2f")),
-    Column("ratio at best product", "gemm_ratio", one(".2f")),
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    task, model = intensity(options) if options.task in INTENSITIES else classifier(options)
+    if options.task in INTENSITIES:
+        task, model = intensity(options)
+    else:
+        task = TASKS[options.task](options.samples, options.seed)
+        settings = {"parsimony": options.parsimony, "batch_size": options.batch_size}
+        model = task.classifier(options.loss, **settings)
     gemm, vectors = machine.GemmRate(), dict[str, float]()
     trained: list[Figures] = []
     with machine.one_thread():
@@ -66,50 +57,35 @@ def run(options: argparse.Namespace) -> int:
             if options.task in INTENSITIES:
                 now = machine.vector_rates(NODES)
                 vectors = {name: max(rate, vectors.get(name, 0.0)) for name, rate in now.items()}
-    products = gemm.by_shape[shapes[-1]] if vectors else gemm.best
-    rates = {"products": products, **vectors}
+    rates = {"products": gemm.by_shape[shapes[-1]] if vectors else gemm.best, **vectors}
     runs = [{**each, **ratios(each, rates, gemm.best)} for each in trained[1:]]
     summary = {name: median(each[name] for each in runs) for name in runs[0] if name != "flops"}
-    gflops = {**gemm.as_dict()["gflops_by_shape"], **{k: v / 1e9 for k, v in rates.items()}}
-    libraries = ", ".join(f"{b['name']} {b['version']} {b['architecture']}" for b in machine.blas())
-    Table.of_rows(
+    gflops = {name: rate / 1e9 for name, rate in {"best product": gemm.best, **rates}.items()}
+    print(
         f"{model!r}\non {task.name}, {len(task.X):,} samples of {task.features} features, one "
-        f"thread.\nGFlop/s ({libraries or '?'}): best product {gemm.best / 1e9:.1f}, "
-        + ", ".join(f"{name} {rate:.1f}" for name, rate in gflops.items()),
-        [
-            *(Row.single(f"run {number}", each) for number, each in enumerate(runs, start=1)),
-            Row.single("median", summary),
-        ],
-        [column for column in COLUMNS if column.figure in summary],
-    ).show()
+        f"thread.\nGFlop/s: " + ", ".join(f"{name} {rate:.1f}" for name, rate in gflops.items())
+    )
+    for name, value in summary.items():
+        print(f"{name.replace('_', ' '):>22}  {value:,.4g}")
     minutes = INTENSITIES.get(options.task, ("", None))[1]
     paper = f" (the paper: about {minutes} minutes)" if minutes else ""
-    print(f"\n{summary['seconds']:.2f} s{paper}, {summary['ratio']:.2f} times the floor.")
+    print(f"{summary['seconds']:.2f} s{paper}, {summary['ratio']:.2f} times the floor.")
     if machine.was_busy(summary):
         print("The machine was busy: the clock ran on while other processes had the processor.")
-    found = {"median": summary, "runs": runs, "gflops": gflops, "gemm": gemm.as_dict()}
+    found = {"median": summary, "runs": runs, "gflops": gflops}
     report.write_json(options, settings=model.get_params(), **found)
     return 0
-
-
-def classifier(options: argparse.Namespace) -> tuple[Task, Any]:
-    task = TASKS[options.task](options.samples, options.seed)
-    settings = {"parsimony": options.parsimony, "batch_size": options.batch_size}
-    return task, task.classifier(options.loss, **settings)
 
 
 def intensity(options: argparse.Namespace) -> tuple[Task, Any]:
     """Return the first row of Table I with an algorithm: 8 epochs on the toy, 100 nodes."""
     kind, _ = INTENSITIES[options.task]
     method = next(each for each in TABLE_ONE["toy"] if each.kind == kind)
-    task = toy(options.samples or TOY_SAMPLES, options.seed)
+    # The number of points in the paper is what one draw gave: draw more.
+    samples = options.samples or TOY_SAMPLES
+    X = datasets.make_poisson_gaussian(1.2 * samples + 100, random_state=options.seed)
+    task = Task("toy", X[:samples], None, X[:0], None)
     return task, Run(method, task, options.seed, DENSITIES["toy"].offered).make()
-
-
-def toy(samples: int, seed: int) -> Task:
-    """Draw this many points of the toy; the number in the paper is what one draw gave."""
-    X = datasets.make_poisson_gaussian(1.2 * samples + 100, random_state=seed)
-    return Task("toy", X[:samples], None, X[:0], None)
 
 
 def train(model: Any, task: Task, samples: int | None = None) -> Figures:
@@ -142,28 +118,41 @@ def blocks(trained: Figures, task: Task, model: Any) -> list[machine.Shape]:
 Flops = dict[str, float]
 
 
-def polk_flops(trace: Mapping[str, Any], features: int) -> Flops:
+def polk_flops(model: Any, features: int) -> Flops:
     """Count POLK's, with M the model order before a mini-batch.
 
     2 M p for a sample, its kernel with the dictionary; 2 M^2 more for its projection if it moves
     the function.
     """
-    before, sizes = before_each_batch(trace, 0)
-    flops = 2 * before * features * sizes + 2 * before**2 * trace["active"]
+    before, sizes = before_each_batch(model.trace_, 0)
+    flops = 2 * before * features * sizes + 2 * before**2 * model.trace_["active"]
     return {"products": float(np.sum(flops))}
 
 
-def spppot_flops(trace: Mapping[str, Any], features: int, nodes: int) -> Flops:
+def spppot_flops(model: Any, features: int) -> Flops:
     """Count Algorithm 1's: 2 M (p + M) for a sample, 2 |U| M for a mini-batch.
 
     A sample has its kernel with the dictionary and its projection, a mini-batch the function at the
     nodes U.
     """
-    before, sizes = before_each_batch(trace, nodes)
+    before, sizes = before_each_batch(model.trace_, NODES)
     return {
         "products": float(np.sum(2 * before * (features + before) * sizes)),
-        "matrix_vector": float(np.sum(2 * nodes * before)),
+        "matrix_vector": float(np.sum(2 * NODES * before)),
     }
+
+
+def newton_flops(model: Any, features: int) -> Flops:
+    """Count Algorithm 3's: for a sample, two matrix-vector products and one rank-1 update."""
+    square = 2.0 * NODES**2
+    return {"matrix_vector": 2 * square * model.t_, "rank_one": square * model.t_}
+
+
+FLOPS = {
+    "POLKClassifier": polk_flops,
+    "SPPPOTIntensity": spppot_flops,
+    "MirrorNewtonIntensity": newton_flops,
+}
 
 
 def before_each_batch(trace: Mapping[str, Any], first: int) -> tuple[Any, Any]:
@@ -175,12 +164,6 @@ def before_each_batch(trace: Mapping[str, Any], first: int) -> tuple[Any, Any]:
             f"{trace['samples'][-1]:,} samples, so its floor is not known; train on fewer samples."
         )
     return np.concatenate([[first], trace["model_order"][:-1]]).astype(np.float64), sizes
-
-
-def newton_flops(samples: int, nodes: int) -> Flops:
-    """Count Algorithm 3's: for a sample, two matrix-vector products and one rank-1 update."""
-    square = 2.0 * nodes**2
-    return {"matrix_vector": 2 * square * samples, "rank_one": square * samples}
 
 
 def ratios(trained: Figures, rates: Mapping[str, float], gemm: float) -> Figures:
@@ -197,11 +180,3 @@ def ratios(trained: Figures, rates: Mapping[str, float], gemm: float) -> Figures
         "cpu_ratio": trained["cpu_seconds"] / floor if floor else float("nan"),
         "gemm_ratio": trained["seconds"] * gemm / sum(flops.values()) if floor else float("nan"),
     }
-
-
-# By estimator: from the trained model and the number of features.
-FLOPS: dict[str, Callable[[Any, int], Flops]] = {
-    "POLKClassifier": lambda model, features: polk_flops(model.trace_, features),
-    "SPPPOTIntensity": lambda model, features: spppot_flops(model.trace_, features, NODES),
-    "MirrorNewtonIntensity": lambda model, features: newton_flops(int(model.t_), NODES),
-}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Memory
 from numpy.typing import NDArray
 
 from bench.cli import MissingDataError
@@ -90,6 +91,18 @@ def load_data(name: str, title: str | None = None, **options: Any) -> Any:
         raise MissingDataError(f"The task {title or name} cannot be run. {error}") from error
 
 
+def read(name: str, *arrays: str) -> list[Array]:
+    """Return arrays of a file that `parsimon.datasets` has no loader for."""
+    path = Path(os.environ.get("PARSIMON_DATA", ".")) / f"{name}.npz"
+    if not path.is_file():
+        raise MissingDataError(
+            f"The task {name} cannot be run. Please set PARSIMON_DATA to a folder with "
+            f"{path.name}, which holds {' and '.join(arrays)}."
+        )
+    with np.load(path, allow_pickle=False) as content:
+        return [content[each] for each in arrays]
+
+
 def train_and_test(name: str, title: str | None = None, **options: Any) -> tuple[Any, Any]:
     """Return both parts of a data set that comes in two."""
     return tuple(load_data(name, title, subset=part, **options) for part in ("train", "test"))
@@ -120,16 +133,9 @@ def brodatz(samples: int | None, seed: int, cache: Path | None = None, **more: A
 
     To find the textons takes a minute; they are kept in the folder `cache` if there is one.
     """
-    path = Path(os.environ.get("PARSIMON_DATA", ".")) / "brodatz13.npz"
-    if not path.is_file():
-        raise MissingDataError(
-            "The task brodatz cannot be run. Please set PARSIMON_DATA to a folder with "
-            "brodatz13.npz, which holds 13 textures in the array images."
-        )
-    settings, count = textons.Settings(**more), samples or 10_000
-    with np.load(path, allow_pickle=False) as content:
-        maps = textons.cached_maps(content["images"], settings, cache)
-    X, y = textons.draw_patches(maps, count + BRODATZ_TEST_SAMPLES, settings, seed)
+    count, (images,) = samples or 10_000, read("brodatz13", "images")
+    maps = Memory(cache, verbose=0).cache(textons.texton_maps)(images, **more)
+    X, y = textons.draw_patches(maps, count + BRODATZ_TEST_SAMPLES, seed)
     return split("brodatz", X, y, count)
 
 

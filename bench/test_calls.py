@@ -1,14 +1,14 @@
-"""What one call costs: ``partial_fit``, ``decision_function`` beside a matrix product, KOMP."""
+"""What one call costs: ``partial_fit``, ``decision_function``, KOMP."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.utils import gen_batches
 
 from bench.limits import random_samples, with_points
 from bench.machine import one_thread
@@ -16,16 +16,6 @@ from bench.tasks import Task, multidist, synthetic
 from parsimon import KernelExpansion, kernels, komp
 
 BLOCK = 1000
-# Points of the model, features, samples.
-SIZES = pytest.mark.parametrize(
-    ("points", "features", "samples"), [(100, 2, 10_000), (300, 784, 2000), (1000, 784, 2000)]
-)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 def small(count: int) -> tuple[Task, Any]:
@@ -45,40 +35,33 @@ def large(count: int) -> tuple[Task, Any]:
 @pytest.mark.parametrize(("make", "rounds"), [(small, 50), (large, 10)], ids=["small", "large"])
 def test_partial_fit_of_a_block(benchmark: Any, make: Any, rounds: int) -> None:
     """Each round learns from fresh samples: those seen already would move the function less."""
-    warm_up = 4 * BLOCK
-    task, model = make(warm_up + (rounds + 1) * BLOCK)
-    model.partial_fit(task.X[:warm_up], task.y[:warm_up], classes=range(5))
-    starts = iter(range(warm_up, len(task.X), BLOCK))
-
-    def block() -> tuple[tuple[Any, Any], dict[str, Any]]:
-        part = slice(start := next(starts), start + BLOCK)
-        return (task.X[part], task.y[part]), {}
-
-    benchmark.pedantic(model.partial_fit, setup=block, rounds=rounds)
-    sizes = {"samples": BLOCK, "features": task.features, "model_order": model.model_order_}
-    benchmark.extra_info.update(sizes)
+    task, model = make((rounds + 5) * BLOCK)
+    parts = [(task.X[part], task.y[part]) for part in gen_batches(len(task.X), BLOCK)]
+    stream = iter(parts[4:])
+    with one_thread():
+        for X, y in parts[:4]:
+            model.partial_fit(X, y, classes=range(5))
+        benchmark.pedantic(model.partial_fit, setup=lambda: (next(stream), {}), rounds=rounds)
+    benchmark.extra_info["model_order"] = model.model_order_
 
 
 def test_partial_fit_of_one_sample(benchmark: Any) -> None:
     """A stream that comes one by one: with so small a model, mostly the overhead of a call."""
-    task = multidist(5 * BLOCK, seed=0)
-    model = task.classifier().partial_fit(task.X, task.y, classes=range(5))
-    stream = cycle([(task.X[i : i + 1], task.y[i : i + 1]) for i in range(len(task.y))])
-    benchmark(lambda: model.partial_fit(*next(stream)))
+    task, model = small(5 * BLOCK)
+    model.partial_fit(task.X, task.y, classes=range(5))
+    stream = cycle([(task.X[part], task.y[part]) for part in gen_batches(len(task.y), 1)])
+    with one_thread():
+        benchmark(lambda: model.partial_fit(*next(stream)))
     benchmark.extra_info["model_order"] = model.model_order_
 
 
-@SIZES
+@pytest.mark.parametrize(
+    ("points", "features", "samples"), [(100, 2, 10_000), (300, 784, 2000), (1000, 784, 2000)]
+)
 def test_decision_function(benchmark: Any, points: int, features: int, samples: int) -> None:
     X, _ = random_samples(samples, features, 1)
-    benchmark(with_points(points, features).decision_function, X)
-
-
-@SIZES
-def test_matrix_product(benchmark: Any, points: int, features: int, samples: int) -> None:
-    """The product that ``decision_function`` must do."""
-    X, _ = random_samples(samples, features, 1)
-    benchmark(np.dot, random_samples(points, features, 0)[0], X.T)
+    with one_thread():
+        benchmark(with_points(points, features).decision_function, X)
 
 
 @pytest.mark.parametrize("outputs", [1, 10])

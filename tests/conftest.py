@@ -68,7 +68,7 @@ def little_risk(monkeypatch):
     X = np.linspace(390, 720, 40)[:, None]
     monkeypatch.setattr(datasets, "load_lidar", lambda **_: (X, -0.7 * (X[:, 0] > 555)))
     for name, value in (("QUICK_SAMPLES", 200), ("TEST_SAMPLES", 500), ("LIDAR_EPOCHS", 2)):
-        monkeypatch.setattr(f"bench.papers.risk.{name}", value)
+        monkeypatch.setattr(f"bench.papers.colk.{name}", value)
 
 
 @pytest.fixture

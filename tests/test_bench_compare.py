@@ -1,11 +1,14 @@
-"""``python -m bench compare``: on tiny data, that the figures are there and mean what they say."""
+"""``python -m bench compare`` and ``accuracy``: on tiny data, that figures mean what they say."""
+
+from operator import sub
 
 import numpy as np
 import pytest
 
-from bench import cli, compare, machine, tasks
+from bench import accuracy, compare, machine, tasks
 from bench.baselines import peers
-from bench.baselines.scikit import Libsvm
+from bench.baselines.peers import Libsvm
+from bench.runner import Method, Result, Row
 
 FIGURES = ("seconds", "cpu_seconds", "predict_seconds", "error", "model_order", "bytes")
 
@@ -21,7 +24,6 @@ def test_quick_comparison(run_bench, tmp_path, monkeypatch):
     code, out, content = run_bench(*arguments)
     assert code == 0
     assert "Left out, because it is not installed: river, KNNClassifier: pip install river" in out
-    assert content["peers"]["river"] is None
     assert content["parsimon"]["simd"]
 
     (found,) = content["data_sets"].values()
@@ -45,14 +47,6 @@ def test_quick_comparison(run_bench, tmp_path, monkeypatch):
     assert code == 0
     assert f"{len(rows)} of {len(rows)} rows are kept from an earlier run." in again
     assert table(again) == table(out)
-
-
-@pytest.mark.usefixtures("no_data")
-def test_a_data_set_that_is_not_here_is_left_out(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("PARSIMON_DATA", "")  # so that it is put back
-    arguments = ["--datasets", "usps", "--data", str(tmp_path), "--out", str(tmp_path)]
-    assert cli.main(["compare", *arguments]) == 2
-    assert "Left out: The task usps cannot be run." in capsys.readouterr().out
 
 
 def test_slow_predictions_are_made_for_the_first_samples_only(monkeypatch):
@@ -97,3 +91,26 @@ def test_peers(name, module, highest_error):
     else:
         model.set_params(seconds=0).fit(task.X, task.y)
         assert model.samples_seen_ == 1
+
+
+@pytest.mark.usefixtures("no_data")
+def test_what_needs_no_data_is_measured_and_others_results_are_kept(run_bench, tmp_path):
+    rows = ("onepass", "regression", "fit", "flipped", "cost")
+    command = ("accuracy", "--quick", "--seeds", "1", "--out", str(tmp_path), "--rows", *rows)
+    code, out, found = run_bench(*command)
+    assert code == 0
+    assert "Left out: The task usps cannot be run." in out
+    assert [len(found["results"][row]) for row in rows] == [4, 1, 7, 2, 1]
+    kept = sorted(path.name.rsplit("-", 2)[0] for path in (tmp_path / "runs").iterdir())
+    names = ["26-classes-svc", "digits-svc", "friedman1-kernelridge", "multidist-svc"]
+    assert kept == [*names, "quantiles-svc"]
+
+
+def test_medians_are_over_the_seeds_and_infinite_where_most_diverge():
+    def row(*errors):
+        results = [Result({} if e is None else {"error": e}, diverged=e is None) for e in errors]
+        return Row(Method("name", ""), results)
+
+    for theirs in (row(1.0), row(0.0, 1.0, 1.0)):
+        assert accuracy.beside(row(1.0, 5.0, 3.0), theirs, "error", sub) == 2.0
+        assert accuracy.beside(row(None, None, 3.0), theirs, "error", sub) == float("inf")

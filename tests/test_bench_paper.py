@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench import cli, runner, tasks
-from bench.papers import colk, hog, polk, slkl, slkl_figures, spppot
+from bench.papers import colk, hog, polk, slkl, spppot
 from parsimon import datasets
 
 README = (Path(__file__).parents[1] / "bench/README.md").read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def _tiny(little_risk, monkeypatch):
     densities = {name: shrink(each, samples=100) for name, each in spppot.DENSITIES.items()}
     monkeypatch.setattr(spppot, "DENSITIES", densities)
     monkeypatch.setattr(slkl, "MNIST", shrink(slkl.MNIST, samples=130, columns=40))
-    monkeypatch.setattr(slkl_figures, "EPOCHS", shrink(slkl_figures.EPOCHS, epochs=3))
+    monkeypatch.setattr(slkl, "EPOCHS", shrink(slkl.EPOCHS, epochs=3))
     monkeypatch.setitem(runner.QUICK, "iterations", 3)
 
 
@@ -179,7 +179,7 @@ def test_slkl_fills_every_row(run_twice):
 @pytest.mark.parametrize(
     ("paper", "missing"),
     [
-        ("polk", ["mnist", "brodatz"]),
+        ("polk", ["mnist", "brodatz13"]),
         ("colk", ["LIDAR"]),
         ("spppot", ["Curry's shots", "Chicago's crimes", "mnist"]),
         ("slkl", ["boston", "abalone", "usps", "mnist"]),

@@ -1,6 +1,7 @@
-"""The benchmarks of risk and of value functions, on little data."""
+"""The benchmarks of risk, of densities and of value functions, on little data."""
 
 import sys
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -8,36 +9,11 @@ import pytest
 from bench_common import assert_missed
 from numpy.testing import assert_allclose
 
-from bench import cli
-from bench.papers import gym_worlds, policy, risk
+from bench import cli, figures
+from bench.baselines.intensity import BatchIntensity
+from bench.papers import colk, intensity, policy
 from bench.runner import Method, Result, Row, Run
 from bench.tasks import Task
-
-PRINTED = "COLK, P = 4 as printed"
-
-
-@pytest.mark.usefixtures("little_risk")
-def test_risk_shows_what_was_measured_beside_the_reference(run_bench):
-    code, out, found = run_bench("risk", "--sets", "2", "--samples", "300")
-    assert code == 0
-    assert "[diverges]" in out
-    assert "[2.22]" in out
-    assert "LIDAR, 2 epochs" in out
-    assert "ok  " not in out  # so few samples prove nothing
-    lidar = found["rows"].pop("LIDAR")
-    assert found["rows"].keys() == {"none", "symmetric", "one-sided"}
-    for rows in found["rows"].values():
-        results = {row["method"]: row["results"] for row in rows}
-        assert [len(each) for each in results.values()] == [2] * 9
-        sound = [figures for figures in results.pop(PRINTED) if figures]
-        for figures in sound + [each for both in results.values() for each in both]:
-            assert 0 < figures["model_order"] < 150
-            assert figures["mean"] < figures["cvar"]
-            assert figures["quantile_95"] <= figures["quantile_99"]
-    assert not sound  # with one-sided outliers, the last
-    assert [len(row["results"]) for row in lidar] == [2] * 3
-    assert all("one-sided" in result for row in lidar for result in row["results"])
-    assert all(library["threads"] == 1 for library in found["machine"]["blas"])
 
 
 def test_risk_measures_the_loss_and_the_distance_to_the_function():
@@ -52,7 +28,7 @@ def test_risk_measures_the_loss_and_the_distance_to_the_function():
 
     y = np.arange(1.0, 101.0)
     task = Task("zero", y, y, y, y, {"truth": np.full(100, 2.0)})
-    found = risk.train(Run(Method("zero", Zero), task, 0))
+    found = colk.train(Run(Method("zero", Zero), task, 0))
     assert found["excess"] == 4
     assert_allclose(found["mean"], (y**2).mean())
     assert_allclose(found["loss_sd"], (y**2).std())
@@ -78,47 +54,78 @@ def test_risk_is_judged_by_the_tail(change, complaint):
     good = {"loss_sd": 0.6, "quantile_99": 0.6, "cvar": 0.9, "model_order": 45}
 
     def row(method):
-        if method.name == risk.CLIPPED:
+        if method.name == colk.CLIPPED:
             return Row(method, [Result({**good, **(change or {})}, diverged=change is None)])
         return Row(method, [Result(good if method.kind == "COLKRegressor" else polk)])
 
-    methods = risk.experiment("one-sided", risk.METHODS, 100).methods
-    promises = list(risk.judge({"one-sided": [row(method) for method in methods]}))
+    methods = colk.experiment("one-sided", colk.METHODS).methods
+    promises = list(colk.judge({"one-sided": [row(method) for method in methods]}))
     assert_missed(promises, complaint)
-    assert all(each.holds or risk.CLIPPED in each.name for each in promises)
+    assert all(each.holds or colk.CLIPPED in each.name for each in promises)
 
 
 def test_outliers_of_lidar():
     y = np.zeros(200)
     for kind, size in (("none", 0), ("symmetric", 0.0), ("one-sided", 0.75)):
-        spoiled, chosen = risk.spoil(y, kind, np.random.RandomState(0))
+        spoiled, chosen = colk.spoil(y, kind, np.random.RandomState(0))
         assert len(chosen) == 20
         assert abs(spoiled[chosen].mean() - size) < 0.4
         spoiled[chosen] = 0
         assert not spoiled.any()
 
 
-@pytest.mark.usefixtures("little_risk", "no_data")
-def test_lidar_that_is_not_here_is_left_out(capsys, tmp_path):
-    arguments = ["risk", "--sets", "1", "--samples", "100"]
-    assert cli.main(arguments) == 0
-    message = "The task LIDAR cannot be run. The data are not here."
-    assert f"Left out: {message}" in capsys.readouterr().out
-    picture = tmp_path / "lidar.png"
-    assert cli.main([*arguments, "--plot", str(picture)]) == 2
-    assert message in capsys.readouterr().err
-    assert not picture.exists()
-
-
-@pytest.mark.usefixtures("little_risk")
-def test_lidar_is_drawn(monkeypatch, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    picture = tmp_path / "lidar.png"
-    risk.draw_lidar(picture)
-    assert picture.stat().st_size > 1000
+def test_without_matplotlib_there_is_a_sentence(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    risk.draw_lidar(picture)
+    figures.draw_panels(tmp_path / "no.png", [])
     assert "pip install 'parsimon[plot]'" in capsys.readouterr().err
+
+
+def test_defaults_run_for_their_own_epochs_and_for_four_times_as_many(run_bench):
+    code, out, found = run_bench("intensity", "--data", "toy", "--seeds", "2", "--samples", "400")
+    assert code == 0
+    assert "ok  " not in out  # so few samples prove nothing
+    rows = {row["method"]: row["results"] for row in found["rows"]["toy"]}
+    assert len(rows) == 1 + 3 + 2 * 3
+    for name in intensity.ESTIMATORS:
+        for short, long in zip(rows[name], rows[f"{name}, 4 x epochs"], strict=True):
+            assert long["epochs"] == 4 * round(short["epochs"])
+            assert short["model_order"] == 100
+    assert [result["above"] for result in rows["batch L-BFGS"]] == [0, 0]
+    assert len({result["nll"] for result in rows["batch L-BFGS"]}) == 2
+    assert rows["POLK in the primal, printed start"][0]["negative"] > 0.2
+    assert "POLK in the primal, uniform start" in rows
+    offered = intensity.DENSITIES["toy"].offered
+    assert offered == {"bandwidth": 0.0065**0.5, "grid_size": 100, "domain": [(0.0, 1.0)]}
+
+
+def test_nll_is_that_of_a_density_with_its_own_integral():
+    """A density that is too high by exp(a) costs exp(a) - 1 - a."""
+
+    class TooHigh(BatchIntensity):
+        def score_samples(self, X):
+            return super().score_samples(X) + 0.5
+
+    methods = (intensity.BATCH, replace(intensity.BATCH, name="too high", estimator=TooHigh))
+    rows = replace(intensity.DENSITIES["toy"], methods=methods, runs=1).rows()
+    batch, high = (row.above(rows[0], "nll") for row in rows)
+    assert_allclose(high.values("above"), np.exp(0.5) - 1.5, rtol=1e-3)
+    assert_allclose(high.values("integral"), np.exp(0.5), rtol=1e-3)
+    assert 0 < abs(batch.mean("nll") - batch.mean("true_nll")) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("figures", "complaint"),
+    [
+        ({"above": 0.002, "integral": 1.01}, None),
+        ({"above": 0.004, "integral": 1.01}, "mean NLL above the batch fit's: 0.004 (<= 0.003)"),
+        ({"above": 0.002, "integral": 0.97}, "integral off by: 0.03 (<= 0.02)"),
+        (None, "runs that diverge: 1 (<= 0)"),
+    ],
+)
+def test_a_default_that_is_off_fails(figures, complaint):
+    result = Result(figures or {}, diverged=figures is None)
+    rows = [Row(method, [result]) for method in intensity.DEFAULT["toy"]]
+    assert_missed(intensity.judge({"toy": rows}), complaint, len(intensity.OURS))
 
 
 def test_policy_compares_all_methods(run_bench):
@@ -215,35 +222,19 @@ def test_policy_predicts_returns_in_gymnasium(run_bench, monkeypatch, tmp_path):
 
 
 def test_returns_are_discounted_and_those_cut_off_are_left_out(monkeypatch):
-    monkeypatch.setattr(gym_worlds, "HORIZON", 2)
+    monkeypatch.setattr(policy, "HORIZON", 2)
     states, rewards = np.arange(4.0)[:, None], np.array([0.0, 1.0, 0.0, 2.0])
     expected = [0.95 + 2 * 0.95**3, 1 + 2 * 0.95**2, 2 * 0.95, 2]
     for last, known in ((True, 4), (False, 2)):
         terminal = np.array([False, False, False, last])
-        episode = gym_worlds.Episode(states, rewards, states + 1, terminal)
-        found, totals = gym_worlds.returns(episode)
+        found, totals = policy.returns((states, rewards, states + 1, terminal))
         assert_allclose(totals, expected[:known])
         assert_allclose(found, states[:known])
 
 
-def test_policies_stay_within_what_is_allowed():
-    random = np.random.default_rng(0)
-    for angle, velocity in random.uniform(-3, 3, size=(50, 2)):
-        state = gym_worlds.pendulum_state(np.array([[angle, velocity]]))
-        assert_allclose(gym_worlds.angle_and_velocity(state), [[angle, velocity]])
-        assert -2 <= gym_worlds.swing_up(state[0], random) <= 2
-        assert -1 <= gym_worlds.rock(np.array([angle, velocity]), random) <= 1
-
-
-def test_gymnasium_that_is_not_here_is_a_message_and_no_traceback(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "gymnasium", None)
-    assert cli.main(["policy", "--task", "pendulum"]) == 2
-    assert "pip install 'parsimon[gym]'" in capsys.readouterr().err
-
-
 def test_pendulum_of_gymnasium(monkeypatch, capsys):
     pytest.importorskip("gymnasium")
-    monkeypatch.setattr(gym_worlds, "TEST_EPISODES", 2)
-    arguments = ["--episodes", "10", "--epochs", "1", "--method", "td"]
+    monkeypatch.setattr(policy, "TEST_EPISODES", 2)
+    arguments = ["--episodes", "10", "--epochs", "1"]
     assert cli.main(["policy", "--task", "pendulum", *arguments]) == 0
     assert "Pendulum-v1: 800 transitions" in capsys.readouterr().out

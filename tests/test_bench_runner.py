@@ -10,7 +10,7 @@ import pytest
 
 import parsimon
 from bench import report
-from bench.baselines.scikit import Libsvm
+from bench.baselines.peers import Libsvm
 from bench.papers.classification import comparison, method
 from bench.papers.classification import table as table_of
 from bench.runner import Like, Method, Run, Store
@@ -59,25 +59,13 @@ def test_a_setting_may_be_like_a_figure_of_another_method():
 
 def test_the_quick_version_has_fewer_of_everything():
     polk = replace(POLK, epochs=5, settings={"iterations": 300, "epochs": 1})
-    quick = replace(SMALL, methods=[polk], quick={"samples": 30}).shortened(Namespace(quick=True))
+    quick = replace(SMALL, methods=[polk], quick={"samples": 30}).shortened
     (short,) = quick.methods
     assert (short.epochs, short.settings) == (2, {"iterations": 50, "epochs": 1})
     assert (quick.runs, quick.data) == (1, {"samples": 30, "test_samples": 50})
 
 
-def test_a_second_run_computes_nothing(tmp_path):
-    first = SMALL.rows(options(tmp_path))
-    assert [len(row.results) for row in first] == [3, 3]
-    assert len(list((tmp_path / "runs").glob("*.json"))) == 6
-    unused = replace(SMALL, train=lambda _: pytest.fail("trained again"))
-    for one, other in zip(first, unused.rows(options(tmp_path)), strict=True):
-        assert all(result.kept for result in other.results)
-        for figure in ("error", "risk", "model_order", "seconds"):
-            assert one.values(figure) == other.values(figure)
-    assert len(set(first[0].values("model_order"))) > 1  # other seeds are other draws
-
-
-def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path):
+def test_what_was_interrupted_goes_on_where_it_stopped_and_nothing_is_run_twice(tmp_path):
     trained = []
 
     def train(run):
@@ -89,10 +77,22 @@ def test_what_was_interrupted_goes_on_where_it_stopped(tmp_path):
     interrupted = replace(SMALL, train=train)
     with pytest.raises(KeyboardInterrupt):
         interrupted.rows(options(tmp_path))
-    assert len(list((tmp_path / "runs").iterdir())) == 4
     trained.clear()
-    interrupted.rows(options(tmp_path))
+    first = interrupted.rows(options(tmp_path))
     assert trained == [("LIBSVM", 2), ("POLK", 2)]
+    unused = replace(SMALL, train=lambda _: pytest.fail("trained again"))
+    for one, other in zip(first, unused.rows(options(tmp_path)), strict=True):
+        assert all(result.kept for result in other.results)
+        for figure in ("error", "risk", "model_order", "seconds"):
+            assert one.values(figure) == other.values(figure)
+    assert len(set(first[0].values("model_order"))) == 3  # other seeds are other draws
+    assert len(list((tmp_path / "runs").glob("*.json"))) == 6
+    (path,) = (tmp_path / "runs").glob("*polk-0-*.json")
+    content = json.loads(path.read_text())
+    assert content["configuration"]["settings"] == {"parsimony": 0.04}
+    assert content["configuration"]["parsimon"] == parsimon.__version__
+    assert content["versions"]["numpy"] == np.__version__
+    assert len(content["result"]["figures"]["path"]["error"]) > 1
 
 
 def test_a_run_is_known_by_all_that_it_depends_on(monkeypatch, tmp_path):
@@ -115,16 +115,6 @@ def test_a_run_is_known_by_all_that_it_depends_on(monkeypatch, tmp_path):
     assert len({*names, name()}) == 8
 
 
-def test_a_kept_run_says_what_it_is(tmp_path):
-    SMALL.rows(options(tmp_path, runs=1))
-    (path,) = (tmp_path / "runs").glob("*polk*.json")
-    content = json.loads(path.read_text())
-    assert content["configuration"]["settings"] == {"parsimony": 0.04}
-    assert content["configuration"]["parsimon"] == parsimon.__version__
-    assert content["versions"]["numpy"] == np.__version__
-    assert len(content["result"]["figures"]["path"]["error"]) > 1
-
-
 def test_a_row_that_is_run_once_is_compared_with_by_all_seeds():
     best, row = replace(SMALL, methods=(replace(LIBSVM, runs=1), POLK)).rows()
     assert (len(best.results), len(row.results)) == (1, 3)
@@ -145,13 +135,6 @@ def test_what_diverges_and_what_warns_is_said(lost, word, capsys):
     assert found.lines[0][3].endswith("[4]")
     found.show()
     assert capsys.readouterr().out.count("UserWarning: The target cannot be held.") == 1
-
-
-def test_what_this_build_does_not_have_is_left_out(monkeypatch):
-    monkeypatch.delattr(parsimon, "POLKClassifier")
-    rows = SMALL.rows()
-    assert [len(row.results) for row in rows] == [3, 0]
-    assert table(rows).lines[1][2] == "not in this build"
 
 
 def test_numbers_are_written_with_what_they_vary_by():

@@ -1,28 +1,19 @@
 """The experiments of the SLKL paper, on tiny data."""
 
-from argparse import Namespace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.kernel_ridge import KernelRidge
 
 from bench.baselines import regression
-from bench.papers import hog, slkl, slkl_figures, slkl_speed
-from bench.papers.slkl_data import DATA_SETS
+from bench.papers import hog, slkl, slkl_speed
 from bench.runner import Result, Run
 from parsimon import SLKLRegressor, datasets, kernels
 
 X, Y = datasets.make_sinc(120, random_state=0)
 AT = datasets.make_sinc(30, random_state=1)[0]
 GAUSSIAN = kernels.Gaussian(1.0)
-
-
-def test_kernel_ridge_is_that_of_scikit_learn():
-    expected = KernelRidge(alpha=1.0, kernel="rbf", gamma=0.5).fit(X, Y).predict(AT)
-    assert_allclose(regression.kernel_ridge(X, Y, AT, 1.0), expected)
 
 
 def test_nystroem_on_all_points_is_kernel_ridge():
@@ -69,44 +60,30 @@ def test_gradient_of_the_generic_solver(problem):
 def test_all_ways_reach_the_gap(problem):
     minimum = problem.solve("shrinking", 0.0).objective[-1]
     for found in (
-        slkl_speed.ours(problem, "shrinking", minimum),
-        slkl_speed.ours(problem, "uniform", minimum),
+        slkl_speed.ours("shrinking", problem, minimum),
+        slkl_speed.ours("uniform", problem, minimum),
         slkl_speed.lbfgs(problem, minimum),
     ):
         assert -1e-9 < found["gap"] <= 1e-4
 
 
 def test_speed_is_promised(monkeypatch):
-    monkeypatch.setitem(slkl_speed.TASKS, "sinc", DATA_SETS["table2-sinc"])
-    promises = list(slkl_speed.promises("sinc", 1, columns=60, samples=300))
+    monkeypatch.setattr(slkl_speed, "TASKS", {"sinc": slkl.SINC})
+    monkeypatch.setattr(slkl_speed, "COLUMNS", 60)
+    promises = list(slkl_speed.promises(1))
     assert [promise.name.split(", ")[-1] for promise in promises] == [
         "relative gap of shrinking",
+        "time of a step over that of its flops",
         "time of uniform selection over shrinking's",
         "time of L-BFGS-B over shrinking's",
     ]
     assert promises[0].holds
-    assert " times its flops at " in promises[0].detail
     assert all(promise.measured > 0 for promise in promises[1:])
-
-
-@pytest.mark.data("boston")
-def test_tables_show_printed_figures_beside_ours(tmp_path):
-    boston = DATA_SETS["table2-boston"]
-    (row,) = slkl.experiment(boston).rows(Namespace(out=tmp_path, runs=2, quick=True))
-    table = slkl.table(boston, row.results)
-    assert table.header == ("method", "M = 128")
-    lines = dict(table.lines)
-    assert lines["SLKL"].endswith(" [20.17]")
-    assert lines["m0"].endswith(" [108]")
-    # Learned weights are better than equal ones, and centring helps.
-    error = {name: float(cell.split()[0]) for name, cell in lines.items()}
-    assert error["SLKL, y centred"] < error["SLKL"] < error["Unif"]
-    assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
 def test_a_figure_that_no_run_has_is_a_dash():
     results = [Result({name: [value, None] for name in ("KRRM", "A")}) for value in (1.0, 3.0)]
-    lines = slkl.table(DATA_SETS["table2-sinc"], results).lines
+    lines = slkl.table(slkl.DATA_SETS["table2-sinc"], results).lines
     assert lines[0] == ["KRRM", "2.00 (1.0) [0.0146]", "- [0.0124]"]
     assert lines[1] == ["A", "2.00 (1.0)", "-"]
 
@@ -127,8 +104,8 @@ def test_epochs_are_those_of_one_long_training(step):
 
 
 def test_the_objective_comes_down_to_its_minimum():
-    task, exact = slkl_figures.load_first(7, epochs=6), slkl_figures.EPOCHS.methods[1]
-    found = slkl_figures.watch(Run(exact, task, 0, slkl_figures.EPOCHS.offered))
+    task, exact = slkl.SINC.load(0, epochs=6), slkl.EPOCHS.methods[1]
+    found = slkl.watch(Run(exact, task, 0, slkl.EPOCHS.offered))
     assert found["looks"] == list(range(7))
     assert len(found["objective"]) == len(found["m0"]) == 7
     assert (np.diff(found["objective"]) < 0).all()
@@ -137,8 +114,8 @@ def test_the_objective_comes_down_to_its_minimum():
 
 
 def test_fewer_columns_are_used_the_higher_their_price():
-    (method,), task = slkl_figures.COUNTS.methods, slkl_figures.SINC.load(0, counts=(100, 300))
-    found = slkl_figures.count_used(Run(method, task, 0, slkl_figures.COUNTS.offered))
-    used = np.array([found[f"{price:g}"] for price in slkl_figures.PRICES])
-    assert used.shape == (len(slkl_figures.PRICES), 2)
+    (method,), task = slkl.COUNTS.methods, slkl.SINC.load(0, counts=(100, 300))
+    found = slkl.count_used(Run(method, task, 0, slkl.COUNTS.offered))
+    used = np.array([found[f"{price:g}"] for price in slkl.PRICES])
+    assert used.shape == (len(slkl.PRICES), 2)
     assert (np.diff(used, axis=0) < 0).all()

@@ -7,7 +7,6 @@ density at x is f(x) / V with V the volume of the box, and integrals are means o
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from itertools import product
 
@@ -34,6 +33,11 @@ def midpoints(grid_size: int, domain: ArrayLike) -> Array:
     return np.array(list(product(*(low + (high - low) * cells for low, high in np.array(domain)))))
 
 
+def finer(grid_size: int, domain: ArrayLike) -> Array:
+    """Return the midpoints of a finer grid, for integrals."""
+    return midpoints((4 if len(np.array(domain)) == 1 else 3) * grid_size, domain)
+
+
 def gaussian(X: Array, Y: Array, bandwidth: float) -> Array:
     return np.asarray(np.exp(-cdist(X, Y, "sqeuclidean") / (2 * bandwidth**2)))
 
@@ -49,6 +53,9 @@ def orthonormal(gram: Array) -> Array:
 class GridDensity(BaseEstimator):
     """What the baselines share: box, nodes, and the density that follows from f.
 
+    They say how f is learned (`_learn`), and its logarithm, minus infinity where f is not positive
+    (`_log_f`).
+
     Once fitted, `nodes_` are the nodes, `model_order_` is their number, and `integral_` is that of
     the density over the box, by a finer grid than the nodes'.
     """
@@ -57,14 +64,6 @@ class GridDensity(BaseEstimator):
     grid_size: int  # nodes along each axis
     domain: ArrayLike | None = None  # lower and upper end along each axis; None: the unit cube
 
-    @abstractmethod
-    def _learn(self, X: Array) -> None:
-        """Learn f; `nodes_` and `volume_` are known."""
-
-    @abstractmethod
-    def _log_f(self, X: Array) -> Array:
-        """Return log f, minus infinity where f is not positive."""
-
     def fit(self, X: ArrayLike, y: object = None) -> GridDensity:
         X = np.asarray(X, dtype=np.float64)
         self.domain_ = np.array([(0.0, 1.0)] * X.shape[1] if self.domain is None else self.domain)
@@ -72,7 +71,8 @@ class GridDensity(BaseEstimator):
         self.nodes_ = midpoints(self.grid_size, self.domain_)
         self.model_order_ = len(self.nodes_)
         self._learn(X)
-        self.integral_ = float(np.exp(self._log_f(self._fine_nodes())).mean())
+        self._fine_nodes = finer(self.grid_size, self.domain_)
+        self.integral_ = float(np.exp(self._log_f(self._fine_nodes)).mean())
         return self
 
     def score_samples(self, X: ArrayLike) -> Array:
@@ -81,9 +81,6 @@ class GridDensity(BaseEstimator):
 
     def _kernel(self, X: Array) -> Array:
         return gaussian(X, self.nodes_, self.bandwidth)
-
-    def _fine_nodes(self) -> Array:
-        return midpoints((4 if len(self.domain_) == 1 else 3) * self.grid_size, self.domain_)
 
 
 @dataclass(eq=False, repr=False)
@@ -124,7 +121,8 @@ class GridStream(GridDensity):
     """A function in the span of the nodes' kernels, learned mini-batch by mini-batch.
 
     The function is written in an orthonormal basis of that span, because the nodes' kernels are
-    numerically dependent (rank 38 of 100 on the paper's toy).
+    numerically dependent (rank 38 of 100 on the paper's toy). The first one is `_start`;
+    `_increments` are the step over f, from the function's values at the samples.
     """
 
     learning_rate: float = 0.05  # the step eta
@@ -133,14 +131,6 @@ class GridStream(GridDensity):
     random_state: int | None = None  # seed of the order of the samples
 
     largest_increment: float = np.inf  # bound on that with which a sample's kernel is added
-
-    @abstractmethod
-    def _start(self) -> Array:
-        """Return the coordinates of the first function."""
-
-    @abstractmethod
-    def _increments(self, values: Array, step: float) -> Array:
-        """Return the step over f, from the function's values at the samples."""
 
     def _learn(self, X: Array) -> None:
         """Add increments k(x_i, .) - eta h sum_u k(u, .), mini-batch by mini-batch."""
@@ -214,7 +204,7 @@ class PrimalPOLK(GridStream):
 
     def fit(self, X: ArrayLike, y: object = None) -> PrimalPOLK:
         super().fit(X)
-        values = self.function(self._fine_nodes())
+        values = self.function(self._fine_nodes)
         self.negative_fraction_ = float((values < 0).mean())
         self.integral_ = float(values.mean())
         return self

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import softmax
 
-from bench.baselines.kernel_machine import KernelMachine
-from bench.baselines.losses import PENALTY, Array, Labels, logistic
+from bench.baselines.kernel_machine import PENALTY, Array, KernelMachine, Labels, logistic
 
 # Added to the diagonal of a Hessian, relative to its largest entry, so that it can be factored.
 JITTER = 1e-12

@@ -2,11 +2,13 @@
 
 Both minimise the objective of POLK's paper, the mean of the loss plus lambda ||f||^2 (half of that
 for the logistic loss), over functions f = sum_m w_m k(d_m, .) with one column of weights per class.
+
+The losses take scores of shape (n_samples, n_classes) and the index of each sample's class, and
+return the loss of every sample and its derivative with respect to the scores.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +18,56 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from bench.baselines.losses import LOSSES, PENALTY, Array, Labels, smoothed_hinge
+Array = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+# Weight of lambda ||f||^2 in the objective: (26) and (28) of the paper.
+PENALTY = {"hinge": 1.0, "logistic": 0.5}
+
+
+def hinge(scores: Array, y: Labels) -> tuple[Array, Array]:
+    """Return max(0, 1 + f_r - f_y), r the best wrong class, and a subgradient."""
+    rows = np.arange(len(y))
+    wrong = scores.copy()
+    wrong[rows, y] = -np.inf
+    best = wrong.argmax(axis=1)
+    losses = np.maximum(0.0, 1.0 + scores[rows, best] - scores[rows, y])
+    slopes = np.zeros_like(scores)
+    active = losses > 0
+    slopes[rows[active], best[active]] = 1.0
+    slopes[rows[active], y[active]] = -1.0
+    return losses, slopes
+
+
+def logistic(scores: Array, y: Labels) -> tuple[Array, Array]:
+    """Return -log of the softmax at y, and softmax - one-hot."""
+    rows = np.arange(len(y))
+    total = logsumexp(scores, axis=1)
+    slopes = np.exp(scores - total[:, None])
+    losses = total - scores[rows, y]
+    slopes[rows, y] -= 1.0
+    return losses, slopes
+
+
+def smoothed_hinge(scores: Array, y: Labels, temperature: float) -> tuple[Array, Array]:
+    """Return s log(1 + sum over wrong c of exp((1 + f_c - f_y) / s)), s the temperature.
+
+    Differentiable, and above the hinge loss by s log C at most.
+    """
+    rows = np.arange(len(y))
+    # The sample's own class stands for the 0 in max(0, .).
+    margins = (1.0 + scores - scores[rows, y][:, None]) / temperature
+    margins[rows, y] = 0.0
+    total = logsumexp(margins, axis=1)
+    slopes = np.exp(margins - total[:, None])
+    slopes[rows, y] -= 1.0
+    return temperature * total, slopes
+
+
+LOSSES = {"hinge": hinge, "logistic": logistic}
 
 # Kernels of samples that the others explain to this, relative to the largest k(x, x), are rounding.
 RANK_TOLERANCE = 1e-10
@@ -28,16 +77,13 @@ RANK_TOLERANCE = 1e-10
 class KernelMachine(ClassifierMixin, BaseEstimator):
     """What the classifiers share: a function on some of the samples, and the largest score wins.
 
+    `_learn(X, y)` is theirs, which returns the samples that are stored and their weights.
     Once fitted, `points_` are the samples that are stored, `model_order_` is their number,
     `weights_` has one column per class, and `squared_norm_` is that of all functions together.
     """
 
     kernel: Callable[..., Array]  # kernel(X, Y) returns a matrix
     regularization: float = 1e-6  # lambda
-
-    @abstractmethod
-    def _learn(self, X: Array, y: Labels) -> tuple[NDArray[np.intp], Array]:
-        """Return which samples are stored, and their weights; `classes_` are known."""
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> KernelMachine:
         X = np.asarray(X, dtype=np.float64)

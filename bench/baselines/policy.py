@@ -14,15 +14,13 @@ from bench.baselines.intensity import Array, gaussian, midpoints, orthonormal
 class BellmanDescent(BaseEstimator):
     """Descend the squared Bellman error in the span of the kernels of some nodes.
 
-    V is learned from transitions x -> y with reward r. What is needed is E[d | x], the expectation
-    of the temporal difference d = r + gamma V(y) - V(x) given the state. Double sampling takes d
-    from one successor of x and its gradient from another, independent one: unbiased, but only a
-    simulator that can be set to a state can answer twice from there.
+    V is learned from transitions x -> y with reward r. Double sampling takes the temporal
+    difference d from one successor of x and its gradient from another, independent one: unbiased,
+    but only a simulator that can be set to a state can answer twice from there.
 
     With `beta`, E[d] is tracked by one number for all states, as the frame of COLK's paper has it.
-    A warning, not a method: the expectation depends on the state. One number only makes the *mean*
-    of d vanish, which very many functions do, and V comes out as one of these, far from the right
-    one at any beta.
+    A warning, not a method: the expectation depends on the state, and very many functions make the
+    *mean* of d vanish.
     """
 
     alpha: float  # the step

@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import parsimon
 from bench import figures, machine, tasks
-from bench.baselines.losses import LOSSES, PENALTY
+from bench.baselines.kernel_machine import LOSSES, PENALTY
 from bench.report import Column, Table, span, times, two_digits
 from bench.runner import Experiment, Figures, Method, Row, Run
 from bench.tasks import Array

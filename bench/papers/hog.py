@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 
 Array = NDArray[np.float64]
 
@@ -21,15 +23,17 @@ def features(images: Array) -> Array:
     pixels that contains it, cells half a side apart, with a weight of its magnitude. The histograms
     of a scale are divided by their norm, those of finer scales count for more.
     """
-    blocks = [_features(images[i : i + _BLOCK]) for i in range(0, len(images), _BLOCK)]
-    return np.concatenate(blocks)
+    return np.concatenate([_features(images[part]) for part in gen_batches(len(images), _BLOCK)])
 
 
 def _features(images: Array) -> Array:
     votes = _votes(np.asarray(images, dtype=np.float64).reshape(-1, _SIDE, _SIDE))
     scales = []
     for cell in CELLS:
-        histograms = _pooled(votes, cell)
+        # Sums over all cells of this side, half a side apart.
+        apart = max(1, cell // 2)
+        cells = sliding_window_view(votes, (cell, cell), axis=(2, 3))[:, :, ::apart, ::apart]
+        histograms = cells.sum(axis=(4, 5)).reshape(len(votes), -1)
         norms = np.linalg.norm(histograms, axis=1, keepdims=True)
         scales.append(histograms / np.maximum(norms, 1e-12) / np.sqrt(cell))
     joined = np.concatenate(scales, axis=1)
@@ -50,17 +54,3 @@ def _votes(images: Array) -> Array:
     votes[n, low, row, column] += magnitude * (1 - share)
     votes[n, (low + 1) % ORIENTATIONS, row, column] += magnitude * share
     return votes
-
-
-def _pooled(votes: Array, cell: int) -> Array:
-    """Sums over all cells of this side, half a side apart, as rows."""
-    sums = np.pad(votes.cumsum(axis=2).cumsum(axis=3), ((0, 0), (0, 0), (1, 0), (1, 0)))
-    starts = np.arange(0, _SIDE - cell + 1, max(1, cell // 2))
-    ends = starts + cell
-    total = (
-        sums[:, :, ends][:, :, :, ends]
-        - sums[:, :, starts][:, :, :, ends]
-        - sums[:, :, ends][:, :, :, starts]
-        + sums[:, :, starts][:, :, :, starts]
-    )
-    return total.reshape(len(votes), -1)

@@ -1,10 +1,9 @@
 """Test likelihood of the densities that parsimon learns, beside those of other methods.
 
 The three data sets of SPPPOT's paper, with its kernels and grids: every method is judged by how far
-its negative log-likelihood on test points is above that of a batch fit. By default parsimon chooses
-its own steps, for its own number of epochs and for four times as many, beside comparators with
-steps chosen by hand; --printed runs the paper's Table I instead. The exit code is 1 if a default is
-too far off.
+its negative log-likelihood on test points is above that of a batch fit. parsimon chooses its own
+steps, for its own number of epochs and for four times as many, beside comparators with steps chosen
+by hand; the paper's Table I is `paper spppot`. The exit code is 1 if a default is too far off.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from bench import machine, report
-from bench.baselines.intensity import BatchIntensity, GridPMD, PrimalPOLK, midpoints
+from bench.baselines.intensity import BatchIntensity, GridPMD, PrimalPOLK, finer
 from bench.cli import MissingDataError, left_out
 from bench.report import Column, Promise, Table, at_most, significant, span, times, two_digits
-from bench.runner import Experiment, Figures, Like, Method, Row, Run, Settings, add_check_arguments
-from bench.tasks import Array, Task, train_and_test
+from bench.runner import Experiment, Figures, Like, Method, Row, Run, add_check_arguments
+from bench.tasks import Task, train_and_test
 from parsimon import datasets
 from parsimon.schedules import AdaptiveBudget
 
@@ -42,7 +41,6 @@ COLUMNS = (
 )
 
 
-# Model orders and times are what Table I has beside parameters.
 BATCH = Method("batch L-BFGS", BatchIntensity)
 # With the steps that parsimon chooses.
 OURS = [
@@ -57,6 +55,7 @@ OURS = [
 EMBEDDING = {"batch_size": 30, "gradient": "kernel_embedding", "regularization": 0.0}
 
 
+# Model orders and times are what Table I has beside parameters.
 def row(name: str, estimator: Any, points: int | None, time: str, **settings: Any) -> Method:
     printed = {"model_order": points, "seconds": time} if points else {}
     return Method(name, estimator, settings, printed=printed)
@@ -117,16 +116,12 @@ def density(
         title,
         (),
         load=load,
-        train=train,
+        train=lambda run: fit(run)[1],
         runs=runs,
         data={"samples": None},
         offered={"bandwidth": variance**0.5, "grid_size": nodes[0], "domain": domain},
         quick={"samples": 1000},
     )
-
-
-def train(run: Run) -> Figures:
-    return fit(run)[1]
 
 
 CURRY, CHICAGO = "Curry's shots", "Chicago's crimes"
@@ -176,21 +171,20 @@ TABLE_ONE = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", choices=DENSITIES, nargs="+", default=list(DENSITIES))
-    parser.add_argument("--printed", action="store_true", help="run Table I of the paper")
     add_check_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     found: dict[str, list[Row]] = {}
-    data, methods = {"samples": options.samples}, TABLE_ONE if options.printed else DEFAULT
+    data = {"samples": options.samples}
     for name in options.data:
         with left_out():
-            rows = replace(DENSITIES[name], methods=methods[name], data=data).rows(options)
-            found[name] = above_batch(rows)
+            rows = replace(DENSITIES[name], methods=DEFAULT[name], data=data).rows(options)
+            found[name] = [row.above(rows[0], "nll") for row in rows]
             table(DENSITIES[name], found[name]).show()
     if not found:
         raise MissingDataError("There is nothing to run.")
-    return report.conclude(options, found, () if options.printed else judge(found))
+    return report.conclude(options, found, judge(found))
 
 
 def fit(run: Run) -> tuple[Any, Figures]:
@@ -201,7 +195,7 @@ def fit(run: Run) -> tuple[Any, Figures]:
     task, model = run.task, run.make()
     with machine.Stopwatch() as watch:
         model.fit(task.X)
-    log_density = model.score_samples(fine_nodes(run.offered))
+    log_density = model.score_samples(finer(run.offered["grid_size"], run.offered["domain"]))
     negative = float(np.isneginf(log_density).mean())
     integral = float(model.integral_ if negative else np.exp(log_density).mean())
     seen = getattr(model, "t_", None)
@@ -215,17 +209,6 @@ def fit(run: Run) -> tuple[Any, Figures]:
         "epochs": seen / len(task.X) if seen else float(getattr(model, "epochs", 1)),
         **watch.figures,
     }
-
-
-def fine_nodes(offered: Settings) -> Array:
-    """Return the nodes of a finer grid than the one that is learned on."""
-    factor = 4 if len(offered["domain"]) == 1 else 3
-    return midpoints(factor * offered["grid_size"], offered["domain"])
-
-
-def above_batch(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with their likelihoods above that of the first, the batch fit's."""
-    return [row.above(rows[0], "nll") for row in rows]
 
 
 def table(density: Experiment, rows: Sequence[Row]) -> Table:

@@ -12,18 +12,21 @@ learn from; in others, the discounted sums of rewards from each state on are wha
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.signal import lfilter
+from sklearn.preprocessing import StandardScaler
 
 from bench import figures, machine, report
 from bench.baselines.intensity import midpoints
 from bench.baselines.policy import BellmanDescent
-from bench.cli import positive_int
-from bench.papers import gym_worlds
+from bench.cli import MissingDataError, positive_int
+from bench.figures import Panel
 from bench.report import Column, Promise, Table, at_most, significant, span, times, two_digits
 from bench.runner import Experiment, Figures, Method, Row, Run, add_check_arguments
 from bench.tasks import Array, Task
@@ -54,13 +57,11 @@ COLUMNS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_check_arguments(parser)
     add = parser.add_argument
-    add("--task", choices=("chain", *gym_worlds.WORLDS), default="chain")
+    add("--task", choices=("chain", *WORLDS), default="chain")
     in_gym = parser.add_argument_group("in an environment of Gymnasium").add_argument
-    in_gym("--method", choices=BOUNDS, nargs="+", default=["td", "gtd"])
     in_gym("--episodes", type=positive_int, default=1000, help="to learn from")
     in_gym("--epochs", type=positive_int, default=5, help="over their transitions")
-    in_gym("--seed", type=int, default=0)
-    in_gym("--plot", type=Path, metavar="FILE", help="draw V, and it against returns")
+    add("--plot", type=Path, metavar="FILE", help="draw V beside what it should be")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,25 +71,25 @@ def run(options: argparse.Namespace) -> int:
     title = f"{experiment.title}: {len(task.X):,} transitions, {times(len(rows[0].results))}; V at "
     title += f"{len(task.X_test):,} states, standard deviation {task.y_test.std():.2f}"
     Table.of_rows(title, rows, COLUMNS).show()
-    if options.plot and not on_chain:
+    if options.plot:
         model = fitted(Run(experiment.methods[0], task, 0, experiment.offered))
-        draw = partial(gym_worlds.draw, gym_worlds.WORLDS[options.task], task, model)
-        figures.write(options.plot, draw, 2, (4.5, 3.9))
+        curves = {"V": (task.y_test, model.predict(task.X_test)), "exact": 2 * [task.y_test]}
+        figures.draw_panels(options.plot, [Panel(task.name, curves, "return", points=("V",))])
     return report.conclude(options, {task.name: rows}, judge(rows) if on_chain else ())
 
 
 def world(options: argparse.Namespace) -> Experiment:
     """Return an environment of Gymnasium; all methods learn from the same episodes."""
-    of = gym_worlds.WORLDS[options.task]
-    task = gym_worlds.load(of, options.episodes, options.seed)
-    given = {"gamma": 1.0, "epochs": options.epochs, "random_state": options.seed, **of.settings}
+    of = WORLDS[options.task]
+    task = load_world(of, options.episodes, 0)
+    given = {"gamma": 1.0, "epochs": options.epochs, **of.settings}
     return Experiment(
         options.task,
         of.environment,
-        [Method(f'"{each}"', EVALUATOR, {"method": each, **given}) for each in options.method],
+        [Method(f'"{each}"', EVALUATOR, {"method": each, **given}) for each in ("td", "gtd")],
         load=lambda seed: task,
         train=evaluate,
-        offered={"discount": gym_worlds.DISCOUNT},
+        offered={"discount": GYM_DISCOUNT},
     )
 
 
@@ -98,7 +99,7 @@ def evaluate(run: Run) -> Figures:
     model = fitted(run, watch)
     predicted, trace = model.predict(run.task.X_test), getattr(model, "trace_", None)
     return {
-        "rmse": rmse(predicted, truth),
+        "rmse": float(np.sqrt(np.mean((predicted - truth) ** 2))),
         "correlation": float(np.corrcoef(predicted, truth)[0, 1]),
         "model_order": model.model_order_,
         "largest_model_order": int(trace["model_order"].max()) if trace else model.model_order_,
@@ -107,40 +108,35 @@ def evaluate(run: Run) -> Figures:
     }
 
 
-def fitted(run: Run, watch: machine.Stopwatch | None = None, **more: Any) -> Any:
+def fitted(run: Run, watch: Any = None, **more: Any) -> Any:
     task, model = run.task, run.make(**more)
     last = task.extra.get("terminal" if run.method.kind == EVALUATOR else "again")
-    with watch or machine.Stopwatch():
+    with watch or nullcontext():
         return model.fit(task.X, task.y, task.extra["next_states"], last)
-
-
-def rmse(values: Array, truth: Array) -> float:
-    return float(np.sqrt(np.square(values - truth).mean()))
-
-
-def way(name: str, estimator: Any, reached: Sequence[str | None], **settings: Any) -> Method:
-    """Return a method; prototypes reached errors of the last iterate and of the average."""
-    printed = dict(zip(("rmse_last", "rmse"), reached, strict=True))
-    return Method(name, estimator, settings, printed=printed)
 
 
 ONE_BY_ONE: dict[str, Any] = {"batch_size": 1, "tracking_rate": 0.1}
 GTD = {"method": "gtd", **ONE_BY_ONE, "learning_rate": 0.1}
 TD = {"method": "td", **ONE_BY_ONE, "learning_rate": 0.02}
 BIASED = ("3.2 to 3.6", None)
-METHODS = (
-    Method('"gtd"', EVALUATOR, {"method": "gtd"}),
-    Method('"td"', EVALUATOR, {"method": "td"}),
-    way('"gtd", one by one, alpha = beta = .1', EVALUATOR, (".39", ".22"), **GTD),
-    way('"td", one by one, alpha = .02', EVALUATOR, (".24", ".064"), **TD),
-    way("double sampling, alpha = .1", BellmanDescent, (".52", ".22"), alpha=0.1),
-    way("one number, beta = .1: biased", BellmanDescent, BIASED, alpha=0.1, beta=0.1),
-    way("one number, beta = .01: biased", BellmanDescent, BIASED, alpha=0.1, beta=0.01),
+# Errors that prototypes reached, of the last iterate and of the average.
+METHODS = tuple(
+    Method(
+        name, estimator, settings, printed=dict(zip(("rmse_last", "rmse"), reached, strict=True))
+    )
+    for name, estimator, reached, settings in (
+        ('"gtd"', EVALUATOR, (None, None), {"method": "gtd"}),
+        ('"td"', EVALUATOR, (None, None), {"method": "td"}),
+        ('"gtd", one by one, alpha = beta = .1', EVALUATOR, (".39", ".22"), GTD),
+        ('"td", one by one, alpha = .02', EVALUATOR, (".24", ".064"), TD),
+        ("double sampling, alpha = .1", BellmanDescent, (".52", ".22"), {"alpha": 0.1}),
+        ("one number, beta = .1: biased", BellmanDescent, BIASED, {"alpha": 0.1, "beta": 0.1}),
+        ("one number, beta = .01: biased", BellmanDescent, BIASED, {"alpha": 0.1, "beta": 0.01}),
+    )
 )
 
 
 def chain(transitions: int) -> Experiment:
-    kernel = kernels.Gaussian(BANDWIDTH)
     return Experiment(
         "chain",
         "A chain on a line",
@@ -149,7 +145,7 @@ def chain(transitions: int) -> Experiment:
         train=evaluate_both,
         runs=DRAWS,
         data={"transitions": transitions},
-        offered={"discount": DISCOUNT, "kernel": kernel, "shuffle": False},
+        offered={"discount": DISCOUNT, "kernel": kernels.Gaussian(BANDWIDTH), "shuffle": False},
     )
 
 
@@ -160,14 +156,10 @@ def draw_chain(seed: int, *, transitions: int) -> Task:
     """
     random = np.random.default_rng(seed)
     x = random.uniform(size=(transitions, 1))
-    y, again = (reflect(x + DRIFT + NOISE * random.normal(size=x.shape)) for _ in range(2))
+    walks = [np.abs(x + DRIFT + NOISE * random.normal(size=x.shape)) % 2 for _ in range(2)]
+    y, again = (np.where(walk > 1, 2 - walk, walk) for walk in walks)
     rewards = np.sin(2 * np.pi * x[:, 0])
     return Task("chain", x, rewards, *true_values(), {"next_states": y, "again": again})
-
-
-def reflect(x: Array) -> Array:
-    x = np.abs(x) % 2
-    return np.where(x > 1, 2 - x, x)
 
 
 @cache
@@ -185,8 +177,8 @@ def true_values() -> tuple[Array, Array]:
 
 def evaluate_both(run: Run) -> Figures:
     """Return the figures of the average, and the error of the last iterate."""
-    last = fitted(run, average=False).predict(run.task.X_test)
-    return {**evaluate(run), "rmse_last": rmse(last, run.task.y_test)}
+    error = fitted(run, average=False).predict(run.task.X_test) - run.task.y_test
+    return {**evaluate(run), "rmse_last": float(np.sqrt(np.mean(error**2)))}
 
 
 def judge(rows: Sequence[Row]) -> Iterator[Promise]:
@@ -196,3 +188,92 @@ def judge(rows: Sequence[Row]) -> Iterator[Promise]:
         if kind in BOUNDS:
             worst = max(row.values("rmse"))
             yield at_most(f"{row.method.name}, worst error of an average", worst, BOUNDS[kind])
+
+
+GYM_DISCOUNT = 0.95
+# Rewards after this many steps count for less than 1 % of the return.
+HORIZON = 100
+TEST_EPISODES = 50
+
+
+class World(NamedTuple):
+    """An environment, the policy in it, and how long its episodes are at most."""
+
+    environment: str
+    policy: Callable[[Array, np.random.Generator], float]
+    steps: tuple[int, int]  # of an episode to learn from, and of one to test with
+    settings: Mapping[str, Any]  # of the evaluator
+
+
+def swing_up(state: Array, random: np.random.Generator) -> float:
+    """Pump energy into the pendulum until it is nearly upright, then hold it there."""
+    cosine, sine, velocity = state
+    if cosine > 0.85 and abs(velocity) < 3.5:
+        torque = -10 * np.arctan2(sine, cosine) - 3 * velocity
+    else:
+        energy = velocity**2 / 2 + 15 * (cosine - 1)  # 0 upright and at rest
+        torque = -2.0 if velocity * energy > 0 else 2.0
+    return float(np.clip(torque + 0.3 * random.normal(), -2, 2))
+
+
+def rock(state: Array, random: np.random.Generator) -> float:
+    """Push the car the way it is going."""
+    return float(np.clip((1.0 if state[1] >= 0 else -1.0) + 0.1 * random.normal(), -1, 1))
+
+
+WORLDS = {
+    # Reset after 80 steps, by when the pendulum stands: then there is little left to learn.
+    "pendulum": World("Pendulum-v1", swing_up, (80, 200), {}),
+    # One reward of 100 at the goal: a budget in proportion to the rewards' standard deviation would
+    # be far above what most steps add.
+    "mountain_car": World("MountainCarContinuous-v0", rock, (999, 999), {"budget": 0.01}),
+}
+
+
+def load_world(world: World, episodes: int, seed: int) -> Task:
+    """Return transitions to learn from, and states of other episodes with their returns.
+
+    States are standardised.
+    """
+    training = play(world, episodes, world.steps[0], seed)
+    held_out = play(world, TEST_EPISODES, world.steps[1], seed + 1)
+    states, rewards, following, terminal = map(np.concatenate, zip(*training, strict=True))
+    test_states, observed = map(np.concatenate, zip(*map(returns, held_out), strict=True))
+    scale = StandardScaler().fit(states).transform
+    extra = {"next_states": scale(following), "terminal": terminal}
+    return Task(world.environment, scale(states), rewards, scale(test_states), observed, extra)
+
+
+def play(world: World, count: int, steps: int, seed: int) -> list[tuple[Array, ...]]:
+    """Let the policy play; an episode that is cut off did not end in a terminal state."""
+    try:
+        import gymnasium
+    except ImportError as error:
+        raise MissingDataError(
+            "This task needs gymnasium, which is not installed; install it with: "
+            "pip install 'parsimon[gym]'."
+        ) from error
+    environment = gymnasium.make(world.environment, max_episode_steps=steps)
+    random = np.random.default_rng(seed)
+    episodes = []
+    for number in range(count):
+        state, _ = environment.reset(seed=seed if number == 0 else None)
+        moves, over = [], False
+        while not over:
+            action = np.array([world.policy(state, random)], dtype=np.float32)
+            following, reward, terminated, truncated, _ = environment.step(action)
+            moves.append((state, float(reward), following, terminated))
+            state, over = following, terminated or truncated
+        columns, types = zip(*moves, strict=True), (float, float, float, bool)
+        episodes.append(tuple(map(np.array, columns, types)))
+    environment.close()
+    return episodes
+
+
+def returns(episode: tuple[Array, ...]) -> tuple[Array, Array]:
+    """Return the states from which a discounted return is known, and these returns."""
+    states, rewards, _, terminal = episode
+    totals = lfilter([1], [1, -GYM_DISCOUNT], rewards[::-1])[::-1]
+    # What would come after the episode was cut off is not known.
+    known = len(totals) if terminal[-1] else max(0, len(totals) - HORIZON)
+    return states[:known], totals[:known]

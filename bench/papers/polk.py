@@ -20,7 +20,7 @@ from typing import Any
 from bench import figures, tasks
 from bench.baselines.ivm import ImportVectorMachine
 from bench.baselines.kernel_machine import FunctionalGradient, KernelLBFGS
-from bench.baselines.scikit import Libsvm, NystroemSGD
+from bench.baselines.peers import Libsvm, NystroemSGD
 from bench.cli import left_out
 from bench.papers.classification import LOSS_TITLES, comparison, method, publish
 from bench.runner import Method
@@ -132,17 +132,31 @@ BRODATZ = comparison(
 )
 
 
-def as_polk(learning_rate: float) -> dict[str, Any]:
-    """Return what lets BSGD take POLK's steps."""
-    steps = {"batch_size": tasks.BATCH_SIZE, "learning_rate": learning_rate}
-    return {"note": ", mini-batches", **steps}
+# The steps of Pegasos, which BSGD has in its own paper: 1 / (2 lambda (t + 2)).
+PEGASOS = {
+    "note": ", steps of Pegasos",
+    "learning_rate": 0.25 / tasks.REGULARIZATION,
+    "schedule": PowerLaw(power=1.0, delay=2.0),
+}
 
 
-def polk_as_bsgd(points: int, **more: Any) -> Method:
-    """Return POLK with BSGD's steps, and a budget that leads to as many points."""
-    steps = {"batch_size": 1, "learning_rate": 1.0, "budget": AdaptiveBudget(points)}
-    name = f"POLK, {points:,} points wanted, one step per sample"
-    return method(name, POLK, "hinge", **steps, **more)
+def ways(points: int, K: float, eta: float, **passes: int) -> list[Method]:
+    """Return BSGD with POLK's steps, others' and other maintenance, and POLK with BSGD's steps.
+
+    The last has a budget that leads to as many points.
+    """
+    as_polk = {"batch_size": tasks.BATCH_SIZE, "learning_rate": eta}
+    as_bsgd = {"batch_size": 1, "learning_rate": 1.0, "budget": AdaptiveBudget(points)}
+    wanted = f"POLK, {points:,} points wanted, one step per sample"
+    return [
+        bsgd(points, **passes),
+        bsgd(points, note=", mini-batches", **as_polk, **passes),
+        bsgd(points, **PEGASOS, **passes),
+        bsgd(points, maintenance="project", **passes),
+        bsgd(points, maintenance="remove", **passes),
+        polk("hinge", K, **passes),
+        method(wanted, POLK, "hinge", **as_bsgd, **passes),
+    ]
 
 
 def lbfgs(loss: str, note: str, steps: int, **more: Any) -> Method:
@@ -150,13 +164,6 @@ def lbfgs(loss: str, note: str, steps: int, **more: Any) -> Method:
     given = {"runs": 1, "max_iterations": steps, **more}
     return method(f"L-BFGS, {note}", KernelLBFGS, loss, **given)
 
-
-# The steps of Pegasos, which BSGD has in its own paper: 1 / (2 lambda (t + 2)).
-PEGASOS = {
-    "note": ", steps of Pegasos",
-    "learning_rate": 0.25 / tasks.REGULARIZATION,
-    "schedule": PowerLaw(power=1.0, delay=2.0),
-}
 
 POLK_ON_MULTIDIST: Any = (
     ("hinge", 0.04, 0.0919, 3.98, 16),
@@ -175,15 +182,9 @@ CHECKS = (
         title="Checks, multidist",
         methods=(
             MULTIDIST.methods[0],
-            bsgd(16),
+            *ways(16, 0.04, 6.0),
             bsgd(16, note=", 5 passes", epochs=5),
-            bsgd(16, **as_polk(6.0)),
-            bsgd(16, **PEGASOS),
-            bsgd(16, maintenance="project"),
-            bsgd(16, maintenance="remove"),
-            polk("hinge", 0.04),
             polk("hinge", 0.04, note=", 5 passes", epochs=5),
-            polk_as_bsgd(16),
             *(polk(*printed, **SIGMA) for printed in POLK_ON_MULTIDIST),
             bsgd(16, 0.385, 21.8, 16, **SIGMA),
             *(polk(*printed, **WITHOUT_TWO) for printed in POLK_ON_MULTIDIST),
@@ -200,14 +201,8 @@ CHECKS = (
             MNIST.methods[0],
             bsgd(1086, note=", one pass"),
             polk("hinge", 0.016, note=", one pass"),
-            bsgd(324, epochs=5),
             bsgd(324, note=", one pass"),
-            bsgd(324, epochs=5, **as_polk(24.0)),
-            bsgd(324, epochs=5, **PEGASOS),
-            bsgd(324, epochs=5, maintenance="project"),
-            bsgd(324, epochs=5, maintenance="remove"),
-            polk("hinge", 0.024, epochs=5),
-            polk_as_bsgd(324, epochs=5),
+            *ways(324, 0.024, 24.0, epochs=5),
         ),
     ),
     replace(
@@ -218,13 +213,7 @@ CHECKS = (
             bsgd(1171, note=", one pass"),
             bsgd(1171, note=", 6 passes", epochs=6),
             bsgd(1171, epochs=20, maintenance="project"),
-            bsgd(305, epochs=20),
-            bsgd(305, epochs=20, **as_polk(24.0)),
-            bsgd(305, epochs=20, **PEGASOS),
-            bsgd(305, epochs=20, maintenance="project"),
-            bsgd(305, epochs=20, maintenance="remove"),
-            polk("hinge", 0.02, epochs=20),
-            polk_as_bsgd(305, epochs=20),
+            *ways(305, 0.02, 24.0, epochs=20),
             lbfgs("hinge", "3 x 10 steps", 10),
             lbfgs("hinge", "3 x 15 steps", 15),
             lbfgs("hinge", "lambda = 1e-5", 40, regularization=1e-5),

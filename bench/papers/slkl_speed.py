@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from bench import machine
-from bench.papers.slkl_data import DATA_SETS, SPARSITY
+from bench.papers.slkl import DATA_SETS, SPARSITY
 from bench.report import Promise, at_least, at_most
 from bench.runner import Figures
 from bench.tasks import Array
@@ -25,44 +26,39 @@ COLUMNS = 1024
 TASKS = {"abalone": DATA_SETS["table2-abalone"], "usps": DATA_SETS["table3"]}
 
 
-def promises(
-    name: str, repeat: int, columns: int = COLUMNS, samples: int | None = None
-) -> Iterator[Promise]:
-    """Shrinking is ahead of both others, and its gap is what it says."""
-    X, y, _, _ = TASKS[name].draw(np.random.RandomState(0))
-    X, y, width = np.ascontiguousarray(X[:samples]), y[:samples], TASKS[name].width
-    chosen = np.sort(np.random.RandomState(0).permutation(len(X))[:columns])
-    with machine.one_thread():
-        problem = Problem(X, y, width, chosen)
-        best = problem.solve("shrinking", 0.0)
-        minimum = best.objective[-1]
-        ways = {
-            "shrinking": [ours(problem, "shrinking", minimum) for _ in range(repeat)],
-            "uniform selection": [ours(problem, "uniform", minimum) for _ in range(repeat)],
-            "L-BFGS-B": [lbfgs(problem, minimum) for _ in range(repeat)],
-        }
-        step = step_ratio(Problem(X, y, width, chosen[best.mu > 0]))
-    seconds = {way: median(each["seconds"] for each in runs) for way, runs in ways.items()}
-    about = f"SLKL on {name}, {len(X):,} samples, {len(chosen):,} columns"
-    yield at_most(
-        f"{about}, relative gap of shrinking",
-        max(each["gap"] for each in ways["shrinking"]),
-        GAP,
-        f"the minimum is {minimum:.8g}; {described(ways['shrinking'])}; a step that changes one of "
-        f"{step['columns']:.0f} weights takes {step['microseconds']:.1f} us of processor time, "
-        f"{step['ratio']:.2f} times its flops at {step['gemm_gflops']:.0f} GFlop/s",
-    )
-    for way in ("uniform selection", "L-BFGS-B"):
-        over = seconds[way] / seconds["shrinking"]
-        yield at_least(f"{about}, time of {way} over shrinking's", over, 1, described(ways[way]))
+def promises(repeat: int) -> Iterator[Promise]:
+    """Shrinking is ahead of both others, its gap is what it says, and a step is near its flops."""
+    for name, data_set in TASKS.items():
+        X, y, _, _ = data_set.draw(np.random.RandomState(0))
+        X = np.ascontiguousarray(X)
+        chosen = np.sort(np.random.RandomState(0).permutation(len(X))[:COLUMNS])
+        about = f"SLKL on {name}, {len(X):,} samples, {len(chosen):,} columns"
+        with machine.one_thread():
+            problem = Problem(X, y, data_set.width, chosen)
+            best = problem.solve("shrinking", 0.0)
+            minimum = best.objective[-1]
+            shrinking, uniform, generic = (
+                [way(problem, minimum) for _ in range(repeat)]
+                for way in (partial(ours, "shrinking"), partial(ours, "uniform"), lbfgs)
+            )
+            step = step_ratio(about, Problem(X, y, data_set.width, chosen[best.mu > 0]))
+        gap = max(each["gap"] for each in shrinking)
+        yield at_most(f"{about}, relative gap of shrinking", gap, GAP, described(shrinking))
+        yield step
+        for way, runs in (("uniform selection", uniform), ("L-BFGS-B", generic)):
+            over = time_of(runs) / time_of(shrinking)
+            yield at_least(f"{about}, time of {way} over shrinking's", over, 1, described(runs))
+
+
+def time_of(runs: list[Figures], figure: str = "seconds") -> float:
+    return median(each[figure] for each in runs)
 
 
 def described(runs: list[Figures]) -> str:
-    clock, cpu = (median(each[name] for each in runs) for name in ("seconds", "cpu_seconds"))
     last = runs[-1]
     return (
-        f"{clock:.4f} s, {cpu:.4f} CPU s, gap {last['gap']:.1e}, {last['columns']} columns, "
-        f"{last['evaluations']} steps or values of F"
+        f"{time_of(runs):.4f} s, {time_of(runs, 'cpu_seconds'):.4f} CPU s, gap {last['gap']:.1e}, "
+        f"{last['columns']} columns, {last['evaluations']} steps or values of F"
     )
 
 
@@ -104,7 +100,7 @@ class Problem:
         return float(fit + SPARSITY * mu.sum()), SPARSITY - alignment**2
 
 
-def ours(problem: Problem, selection: str, minimum: float) -> Figures:
+def ours(selection: str, problem: Problem, minimum: float) -> Figures:
     """Time a selection with the largest tolerance that reaches the gap."""
     for tolerance in 10.0 ** -np.arange(2, 13, 0.5):
         with machine.Stopwatch() as watch:
@@ -112,11 +108,8 @@ def ours(problem: Problem, selection: str, minimum: float) -> Figures:
         gap = solution.objective[-1] / minimum - 1
         if gap <= GAP:
             break
-    return figures(watch, gap, solution.mu, solution.steps)
-
-
-class _ReachedError(Exception):
-    pass
+    columns = int((solution.mu > 0).sum())
+    return {**watch.figures, "gap": gap, "columns": columns, "evaluations": solution.steps}
 
 
 def lbfgs(problem: Problem, minimum: float) -> Figures:
@@ -127,11 +120,11 @@ def lbfgs(problem: Problem, minimum: float) -> Figures:
         value, gradient = problem.value_and_gradient(mu)
         evaluations.append((value, mu))
         if value <= (1 + GAP) * minimum:
-            raise _ReachedError
+            raise StopIteration
         return value, gradient
 
     start = np.zeros(len(problem.correlations))
-    with machine.Stopwatch() as watch, contextlib.suppress(_ReachedError):
+    with machine.Stopwatch() as watch, contextlib.suppress(StopIteration):
         optimize.minimize(
             function,
             start,
@@ -141,42 +134,30 @@ def lbfgs(problem: Problem, minimum: float) -> Figures:
             options={"maxiter": 20_000, "maxfun": 20_000, "maxcor": 20, "ftol": 0, "gtol": 0},
         )
     value, mu = evaluations[-1]
-    return figures(watch, value / minimum - 1, mu, len(evaluations))
+    found = {"gap": value / minimum - 1, "columns": int((mu > 0).sum())}
+    return {**watch.figures, **found, "evaluations": len(evaluations)}
 
 
-def figures(watch: machine.Stopwatch, gap: float, mu: Array, evaluations: int) -> Figures:
-    """Return the time, the true relative gap, the columns in use, and evaluations of F or steps."""
-    columns = int((mu > 0).sum())
-    return {**watch.figures, "gap": float(gap), "columns": columns, "evaluations": evaluations}
-
-
-def step_ratio(problem: Problem) -> dict[str, float]:
+def step_ratio(about: str, problem: Problem) -> Promise:
     """Time of a step that changes a weight over that of its flops, 2 m0^2, at the GEMM rate.
 
     The steps are those of uniform selection among the columns of the solution alone, once it has
     visited all of them: nearly every one changes a weight. Refreshes of the inverse are included.
     """
+
+    def least_time(epochs: int) -> tuple[float, Any]:
+        watches = [machine.Stopwatch() for _ in range(7)]
+        for watch in watches:
+            with watch:
+                solution = problem.solve("uniform", 0.0, epochs)
+        return min(watch.cpu_seconds for watch in watches), solution
+
     gemm = machine.GemmRate()
     gemm.measure(machine.GENERAL_SHAPES)
-    (long, many), (short, few) = (least_time(problem, epochs) for epochs in (30, 8))
+    (long, many), (short, few) = map(least_time, (30, 8))
     gemm.measure(machine.GENERAL_SHAPES)
-    updates = many.updates - few.updates
+    seconds = (long - short) / (many.updates - few.updates)
     order = float((many.mu > 0).sum() + (few.mu > 0).sum()) / 2
-    seconds = (long - short) / updates
-    return {
-        "microseconds": 1e6 * seconds,
-        "columns": order,
-        "ratio": seconds * gemm.best / (2 * order**2),
-        "gemm_gflops": gemm.best / 1e9,
-        "updates": float(updates),
-    }
-
-
-def least_time(problem: Problem, epochs: int) -> tuple[float, Any]:
-    """Return the least processor time of a few runs of this many epochs, and what they found."""
-    times = []
-    for _ in range(7):
-        with machine.Stopwatch() as watch:
-            solution = problem.solve("uniform", 0.0, epochs)
-        times.append(watch.cpu_seconds)
-    return min(times), solution
+    detail = f"{1e6 * seconds:.1f} us of processor time for one of {order:.0f} weights"
+    ratio = seconds * gemm.best / (2 * order**2)
+    return at_most(f"{about}, time of a step over that of its flops", ratio, 3, detail)

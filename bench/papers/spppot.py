@@ -7,7 +7,7 @@ kernel logistic regression on MNIST. Curves are of trainings with 1, 2, ... epoc
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from bench import figures
+from bench.baselines.intensity import finer
 from bench.baselines.kernel_machine import FunctionalGradient
-from bench.baselines.scikit import Libsvm
+from bench.baselines.peers import Libsvm
 from bench.cli import left_out
 from bench.figures import Panel, draw_panels
 from bench.papers import intensity
 from bench.papers.classification import comparison, method, publish
-from bench.papers.intensity import DENSITIES, TABLE_ONE, fine_nodes
+from bench.papers.intensity import DENSITIES, TABLE_ONE
 from bench.runner import Figures, Method, Result, Row, Run
 from parsimon import datasets
 from parsimon.schedules import AdaptiveBudget
@@ -55,13 +56,31 @@ MNIST = comparison(
 )
 
 
+# Figures 1 to 3: by data set, the number of its figure, and what its plots are of.
+TITLES = {
+    "density": "Density",
+    "rmse": "RMSE",
+    "nll": "Test loss",
+    "train_nll": "Training loss",
+    "model_order": "Model order",
+}
+PLOTS = {
+    "toy": ("1", ("density", "rmse", "nll", "model_order")),
+    "curry": ("2", ("train_nll", "density", "model_order")),
+    "chicago": ("3-curves", ("nll", "model_order")),
+}
+
+
 def run(options: argparse.Namespace) -> int:
     for name in DENSITIES:
         with left_out():
             rows, paths = compare(name, options)
-            found = intensity.table(DENSITIES[name], intensity.above_batch(rows))
+            rows = [row.above(rows[0], "nll") for row in rows]
+            found = intensity.table(DENSITIES[name], rows)
             found.publish(options.out / f"spppot-table1-{name}.csv")
-            DRAW[name](options.out, paths)
+            draw_curves(options.out, name, paths)
+            if name == "chicago":
+                draw_maps(options.out / "spppot-figure3-maps.png", paths)
     with left_out():
         publish("spppot", MNIST, options, logistic=4)
     return 0
@@ -72,9 +91,13 @@ Paths = Mapping[str, Sequence[Result]]
 
 
 def compare(name: str, options: argparse.Namespace) -> tuple[list[Row], Paths]:
-    """Return the rows of Table I, and for the first seed those with fewer epochs, too."""
-    printed = [each.shortened if options.quick else each for each in TABLE_ONE[name]]
-    methods = [each for method in printed for each in with_fewer_epochs(method)]
+    """Return the rows of Table I, and for the first seed those after fewer epochs, too."""
+    methods = []
+    for each in TABLE_ONE[name]:
+        last = each.shortened if options.quick else each
+        for epochs in range(1, last.settings.get("epochs", 1)):
+            methods.append(replace(last, settings={**last.settings, "epochs": epochs}, runs=1))
+        methods.append(last)
     rows = replace(DENSITIES[name], methods=methods, train=train).rows(options)
     paths: dict[str, list[Result]] = {}
     for row in rows:
@@ -82,19 +105,10 @@ def compare(name: str, options: argparse.Namespace) -> tuple[list[Row], Paths]:
     return [row for row in rows if row.method.runs is None], paths
 
 
-def with_fewer_epochs(method: Method) -> list[Method]:
-    """Return a method after each of its epochs; all but the last are run once."""
-    fewer = [
-        replace(method, settings={**method.settings, "epochs": epochs}, runs=1)
-        for epochs in range(1, method.settings.get("epochs", 1))
-    ]
-    return [*fewer, method]
-
-
 def train(run: Run) -> Figures:
     """Fit and test, and keep the density itself at the nodes of a fine grid."""
     model, found = intensity.fit(run)
-    nodes = fine_nodes(run.offered)
+    nodes = finer(run.offered["grid_size"], run.offered["domain"])
     # POLK in the primal has no logarithm where f < 0.
     primal = hasattr(model, "function")
     density = model.function(nodes) if primal else np.exp(model.score_samples(nodes))
@@ -102,21 +116,36 @@ def train(run: Run) -> Figures:
     return {**found, "train_nll": train_nll, "density": np.round(density, 5).tolist()}
 
 
-Curves = dict[str, tuple[list[float], list[float]]]
+def draw_curves(out: Path, name: str, paths: Paths) -> None:
+    """Draw the densities that were found, and figures by epoch as far as they are numbers."""
+    offered, sound = DENSITIES[name].offered, final_densities(paths)
+    nodes = finer(offered["grid_size"], offered["domain"])
+    _, true_density = datasets.make_poisson_gaussian(1, random_state=0, return_density=True)
 
+    def value(result: Result, figure: str) -> float:
+        if figure == "rmse":
+            distance = np.array(result["density"]) - true_density(nodes)
+            return float(np.sqrt(np.mean(distance**2)))
+        return result[figure]
 
-def curves(paths: Paths, figure: str | Callable[[Result], float]) -> Curves:
-    """Return a figure by epoch, as far as it is a number."""
-    value = figure if callable(figure) else lambda result: result[figure]
-    found = {
-        name: {
-            epoch: value(result)
-            for epoch, result in enumerate(results, start=1)
-            if not result.diverged and np.isfinite(value(result))
-        }
-        for name, results in paths.items()
-    }
-    return {name: (list(curve), list(curve.values())) for name, curve in found.items() if curve}
+    def panel(figure: str) -> Panel:
+        curves: dict[str, Any] = {}
+        if figure == "density":
+            shown = {**sound, "truth": true_density(nodes)} if name == "toy" else sound
+            curves = {each: (nodes[:, 0], values) for each, values in shown.items()}
+            return Panel(TITLES[figure], curves, "x")
+        for each, results in paths.items():
+            found = {
+                epoch: value(result, figure)
+                for epoch, result in enumerate(results, start=1)
+                if not result.diverged and np.isfinite(value(result, figure))
+            }
+            if found:
+                curves[each] = (list(found), list(found.values()))
+        return Panel(TITLES[figure], curves, "epochs", logarithmic=figure == "rmse")
+
+    number, plotted = PLOTS[name]
+    draw_panels(out / f"spppot-figure{number}.png", list(map(panel, plotted)))
 
 
 def final_densities(paths: Paths) -> dict[str, Sequence[float]]:
@@ -124,48 +153,8 @@ def final_densities(paths: Paths) -> dict[str, Sequence[float]]:
     return {name: result["density"] for name, result in last.items() if not result.diverged}
 
 
-def on_the_line(name: str, paths: Paths) -> Curves:
-    x = fine_nodes(DENSITIES[name].offered)[:, 0].tolist()
-    return {name: (x, list(values)) for name, values in final_densities(paths).items()}
-
-
-def along_epochs(title: str, paths: Paths, figure: Any, *, logarithmic: bool = False) -> Panel:
-    return Panel(title, curves(paths, figure), "epochs", logarithmic)
-
-
-def draw_toy(out: Path, paths: Paths) -> None:
-    _, true_density = datasets.make_poisson_gaussian(1, random_state=0, return_density=True)
-    nodes = fine_nodes(DENSITIES["toy"].offered)
-    truth = np.asarray(true_density(nodes))
-
-    def rmse(result: Result) -> float:
-        return float(np.sqrt(((np.array(result["density"]) - truth) ** 2).mean()))
-
-    shown = {**on_the_line("toy", paths), "truth": (nodes[:, 0].tolist(), truth.tolist())}
-    panels = [
-        Panel("Density", shown, x_label="x"),
-        along_epochs("RMSE", paths, rmse, logarithmic=True),
-        along_epochs("Test loss", paths, "nll"),
-        along_epochs("Model order", paths, "model_order"),
-    ]
-    draw_panels(out / "spppot-figure1.png", panels)
-
-
-def draw_curry(out: Path, paths: Paths) -> None:
-    panels = [
-        along_epochs("Training loss", paths, "train_nll"),
-        Panel("Density", on_the_line("curry", paths), x_label="distance, scaled"),
-        along_epochs("Model order", paths, "model_order"),
-    ]
-    draw_panels(out / "spppot-figure2.png", panels)
-
-
-def draw_chicago(out: Path, paths: Paths) -> None:
-    panels = [
-        along_epochs("Test loss", paths, "nll"),
-        along_epochs("Model order", paths, "model_order"),
-    ]
-    draw_panels(out / "spppot-figure3-curves.png", panels)
+def draw_maps(path: Path, paths: Paths) -> None:
+    """Draw Chicago's densities beside a histogram."""
     X, maps = DENSITIES["chicago"].load(0, samples=None).X, final_densities(paths)
     counts, _, _ = np.histogram2d(*X.T, bins=30, range=[(0, 1)] * 2, density=True)
 
@@ -176,7 +165,4 @@ def draw_chicago(out: Path, paths: Paths) -> None:
             axes.imshow(picture, origin="lower", extent=(0, 1, 0, 1), vmin=0, vmax=counts.max())
             axes.set_title(name, fontsize=8)
 
-    figures.write(out / "spppot-figure3-maps.png", draw, 1 + len(maps), (2.9, 3.2))
-
-
-DRAW = {"toy": draw_toy, "curry": draw_curry, "chicago": draw_chicago}
+    figures.write(path, draw, 1 + len(maps), (2.9, 3.2))

@@ -9,12 +9,9 @@ is usual.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Memory
 from numpy.typing import NDArray
 from scipy import fft
 from sklearn.cluster import MiniBatchKMeans
@@ -26,17 +23,6 @@ RADIUS = 24
 SCALES = tuple(2.0 ** (power / 2) for power in range(4))  # 1, 1.4, 2, 2.8
 ORIENTATIONS = 6
 ELONGATION = 3.0
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How textons are found, and how large a patch is."""
-
-    textons: int = 256
-    patch: int = 24
-    pixels: int = 200_000  # on which k-means works, drawn from all pictures
-    crop: int | None = None  # use only this many rows and columns of each picture, the first
-    seed: int = 0
 
 
 def filter_bank() -> Array:
@@ -54,7 +40,9 @@ def filter_bank() -> Array:
                 u = np.cos(angle) * across + np.sin(angle) * along
                 v = -np.sin(angle) * across + np.cos(angle) * along
                 envelope = np.exp(-(u**2) / (2 * (ELONGATION * scale) ** 2))
-                bank.append(envelope * derivative(v, scale, order))
+                # The first or second derivative of a Gaussian, up to a factor.
+                slope = -v if order == 1 else v**2 - scale**2
+                bank.append(envelope * (slope * np.exp(-(v**2) / (2 * scale**2))))
     squared = across**2 + along**2
     for scale in (*SCALES, *(3 * scale for scale in SCALES)):
         laplacian = (squared - 2 * scale**2) * np.exp(-squared / (2 * scale**2))
@@ -62,12 +50,6 @@ def filter_bank() -> Array:
     bank = [each - each.mean() for each in bank]
     bank += [np.exp(-squared / (2 * scale**2)) for scale in SCALES]
     return np.array([each / np.abs(each).sum() for each in bank])
-
-
-def derivative(v: Array, scale: float, order: int) -> Array:
-    """Return the first or second derivative of a Gaussian, up to a factor."""
-    gaussian = np.exp(-(v**2) / (2 * scale**2))
-    return -v * gaussian if order == 1 else (v**2 - scale**2) * gaussian
 
 
 def responses(image: Array, bank: Array) -> Array:
@@ -85,38 +67,39 @@ def responses(image: Array, bank: Array) -> Array:
     return found
 
 
-def texton_maps(images: Array, settings: Settings) -> Array:
-    """Return the texton of every pixel, of the shape of the images."""
-    images = images[:, : settings.crop, : settings.crop]
-    bank, random = filter_bank(), np.random.default_rng(settings.seed)
-    each = -(-settings.pixels // len(images))
-    pixels = [random.choice(image.size, min(each, image.size), replace=False) for image in images]
+def texton_maps(
+    images: Array, *, crop: int | None = None, pixels: int = 200_000, textons: int = 256
+) -> Array:
+    """Return the texton of every pixel, of the shape of the images.
+
+    Textons are found on so many pixels, drawn from all pictures, of each of which only the first
+    rows and columns are used, if `crop` says how many.
+    """
+    images, seed = images[:, :crop, :crop], 0
+    bank, random = filter_bank(), np.random.default_rng(seed)
+    each = -(-pixels // len(images))
+    drawn = [random.choice(image.size, min(each, image.size), replace=False) for image in images]
     sample = np.concatenate(
-        [responses(image, bank)[chosen] for image, chosen in zip(images, pixels, strict=True)]
+        [responses(image, bank)[chosen] for image, chosen in zip(images, drawn, strict=True)]
     )
-    means = MiniBatchKMeans(
-        settings.textons, batch_size=4096, n_init=1, max_iter=30, random_state=settings.seed
-    ).fit(sample)
+    means = MiniBatchKMeans(textons, batch_size=4096, n_init=1, max_iter=30, random_state=seed)
+    means.fit(sample)
     maps = np.empty(images.shape, dtype=np.uint16)
     for number, image in enumerate(images):
         maps[number] = means.predict(responses(image, bank)).reshape(image.shape)
     return maps
 
 
-def cached_maps(images: Array, settings: Settings, folder: Path | None) -> Array:
-    """Return `texton_maps`, from the folder if it has them and kept there if not."""
-    return np.asarray(Memory(folder, verbose=0).cache(texton_maps)(images, settings))
-
-
-def draw_patches(maps: Array, count: int, settings: Settings, seed: int) -> tuple[Array, Array]:
+def draw_patches(
+    maps: Array, count: int, seed: int, *, side: int = 24, textons: int = 256
+) -> tuple[Array, Array]:
     """Draw patches at random, overlaps allowed: their histograms, of sum 1, and their pictures."""
     random = np.random.default_rng(seed)
-    side = settings.patch
     y = random.integers(len(maps), size=count)
     rows = random.integers(maps.shape[1] - side + 1, size=count)
     columns = random.integers(maps.shape[2] - side + 1, size=count)
-    X = np.empty((count, settings.textons))
+    X = np.empty((count, textons))
     for index, (row, column) in enumerate(zip(rows, columns, strict=True)):
         patch = maps[y[index], row : row + side, column : column + side]
-        X[index] = np.bincount(patch.ravel(), minlength=settings.textons)
+        X[index] = np.bincount(patch.ravel(), minlength=textons)
     return X / side**2, y
