@@ -158,7 +158,9 @@ def test_sparse_and_single_precision_samples_are_at_the_same_distance():
     X, y = task()
     model = parsimon.POLKClassifier().partial_fit(X, y, classes=range(5))
     assert_array_equal(model.distance(sparse.csr_matrix(X)), model.distance(X))
-    assert_array_equal(model.distance(X.astype(np.float32)), model.distance(X.astype(np.float32) * 1.0))
+    assert_array_equal(
+        model.distance(X.astype(np.float32)), model.distance(X.astype(np.float32) * 1.0)
+    )
 
 
 def test_a_span_is_found_once_for_a_dictionary():

@@ -35,6 +35,10 @@ TRACE_COLUMNS: dict[str, Any] = {
 }
 
 
+# The function that a core model has learned.
+_LEARNED = attrgetter("predict")
+
+
 def is_finite(values: NDArray[Any]) -> bool:
     """Tell whether all are finite; numbers that sum to infinity count as not."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -230,12 +234,12 @@ class ModelEstimator(BaseEstimator):
         """
         return self._evaluate(X, lambda model: model.span().distance)
 
-    def _evaluate(self, X: ArrayLike, of: Callable[[Any], Any] = attrgetter("predict")) -> Array:
+    def _evaluate(self, X: ArrayLike, of: Callable[[Any], Any] = _LEARNED) -> Array:
         """Values of a function of the core's model, by default of the one that was learned."""
         model = self._fitted_model()
-        return self._values_of(model, self._validate_samples(X))
+        return self._values_of(model, self._validate_samples(X), of)
 
-    def _values_of(self, model: Any, checked: Any) -> Array:
+    def _values_of(self, model: Any, checked: Any, of: Callable[[Any], Any] = _LEARNED) -> Array:
         """Return the same for samples that have been validated."""
         with threads_of(self.n_jobs):
             function = of(model)
