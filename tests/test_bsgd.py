@@ -166,7 +166,7 @@ def test_files_of_others_are_refused(tmp_path):
 
     for model, name in (
         (BSGDClassifier(**GIVEN).fit(X, y), "POLKClassifier"),
-        (POLKClassifier(**GIVEN).fit(X, y), "BSGDClassifier"),
+        (POLKClassifier(**GIVEN, max_points=None).fit(X, y), "BSGDClassifier"),
     ):
         entries = {**_io.to_archive(model), "estimator": name}
         entries["estimator.parameters"] = "{}"

@@ -54,6 +54,7 @@ def test_every_estimator_of_a_stream_has_a_cap():
         "COLKClassifier",
         "COLKRegressor",
         "POLKClassifier",
+        "POLKOneClass",
         "POLKRegressor",
         "PolicyEvaluator",
         "SPPPOTClassifier",
