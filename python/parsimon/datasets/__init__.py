@@ -32,6 +32,7 @@ from ._loaders import (
     load_mnist,
     load_usps,
 )
+from ._mixed import make_deliveries
 
 __all__ = [
     "load_abalone",
@@ -41,6 +42,7 @@ __all__ = [
     "load_lidar",
     "load_mnist",
     "load_usps",
+    "make_deliveries",
     "make_multidist",
     "make_poisson_gaussian",
     "make_regression_outliers",
