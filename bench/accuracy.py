@@ -235,24 +235,44 @@ def nothing_set(options: argparse.Namespace) -> Iterator[Promise]:
 def two_million(options: argparse.Namespace) -> Iterator[Promise]:
     """Learn from so long a stream that errors of compression would add up."""
     stops = [n // 100 if options.quick else n for n in (10**4, 10**5, 3 * 10**5, 10**6, 2 * 10**6)]
-    grid = np.linspace(-1, 1, 20_001)
-    truth = 2 * grid + 3 * np.sin(6 * grid)
     for name in ("POLKRegressor", "BSGDRegressor"):
         paths = []
         for seed in range(options.runs):
             X, y = make_regression_outliers(stops[-1], random_state=seed)
             model = getattr(parsimon, name)(kernel=kernels.Gaussian(0.06), random_state=seed)
-            excess = {}
+            path = []
             for part in gen_batches(len(X), stops[0] // 10):
                 model.partial_fit(X[part], y[part])
                 if part.stop in stops:
-                    excess[part.stop] = np.mean((model.predict(grid[:, None]) - truth) ** 2)
-            paths.append(list(excess.values()))
+                    path.append(excess(model))
+            paths.append(path)
         path = np.median(paths, axis=0)
         at = zip(path, stops, strict=True)
-        detail = ", ".join(f"{significant(excess, 2)} at {stop:,}" for excess, stop in at)
+        detail = ", ".join(f"{significant(found, 2)} at {stop:,}" for found, stop in at)
         name = f"{name}, a stream of {stops[-1]:,}, excess over that at {stops[1]:,}"
         yield at_most(name, float(max(path[2:]) / path[1]), 1, detail)
+
+
+def excess(model: Any) -> float:
+    """Return the mean squared distance to 2 x + 3 sin 6 x."""
+    grid = np.linspace(-1, 1, 20_001)
+    truth = 2 * grid + 3 * np.sin(6 * grid)
+    return float(np.mean((model.predict(grid[:, None]) - truth) ** 2))
+
+
+def more_epochs(options: argparse.Namespace) -> Iterator[Promise]:
+    """Fit with four times as many epochs: nothing becomes worse, up to noise."""
+    samples = 300 if options.quick else 5000
+    for name in ("POLKRegressor", "BSGDRegressor", "COLKRegressor"):
+        found = []
+        for seed in range(options.runs):
+            X, y = make_regression_outliers(samples, random_state=seed)
+            model = getattr(parsimon, name)(kernel=kernels.Gaussian(0.06), random_state=seed)
+            found.append([excess(model.set_params(epochs=n).fit(X, y)) for n in (5, 20)])
+        few, many = np.median(found, axis=0)
+        what = f"{name}, excess after 20 epochs over that after 5"
+        detail = f"{significant(few, 2)} and {significant(many, 2)}"
+        yield at_most(what, float(many / few), 1.05, detail)
 
 
 def flipped(options: argparse.Namespace) -> Iterator[Promise]:
@@ -306,6 +326,7 @@ ROWS: dict[str, Callable[[argparse.Namespace], Iterator[Promise]]] = {
     "mnist": fit_mnist,
     "fit": nothing_set,
     "stream": two_million,
+    "epochs": more_epochs,
     "flipped": flipped,
     "cost": step_cost,
 }

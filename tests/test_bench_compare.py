@@ -95,12 +95,12 @@ def test_peers(name, module, highest_error):
 
 @pytest.mark.usefixtures("no_data")
 def test_what_needs_no_data_is_measured_and_others_results_are_kept(run_bench, tmp_path):
-    rows = ("onepass", "regression", "fit", "flipped", "cost")
+    rows = ("onepass", "regression", "fit", "epochs", "flipped", "cost")
     command = ("accuracy", "--quick", "--seeds", "1", "--out", str(tmp_path), "--rows", *rows)
     code, out, found = run_bench(*command)
     assert code == 0
     assert "Left out: The task usps cannot be run." in out
-    assert [len(found["results"][row]) for row in rows] == [4, 1, 7, 2, 1]
+    assert [len(found["results"][row]) for row in rows] == [4, 1, 7, 3, 2, 1]
     kept = sorted(path.name.rsplit("-", 2)[0] for path in (tmp_path / "runs").iterdir())
     names = ["26-classes-svc", "digits-svc", "friedman1-kernelridge", "multidist-svc"]
     assert kept == [*names, "quantiles-svc"]
