@@ -336,27 +336,3 @@ def test_an_explicit_inverse_diverges():
             W = reference(X[:5000], y[:5000], hinge_gradient, 2, 1e-4, explicit_inverse=True)[1]
         largest.append(np.abs(W).max())
     assert not max(largest) < 1e4
-
-
-@pytest.mark.parametrize("solver", ["newton", "sgd"])
-@pytest.mark.parametrize("budget", [1e-6, 1e-8, 1e-12])
-def test_points_once_piled_up_when_the_budget_was_tiny(solver, budget):
-    """There were 1,500 points after 2,500 samples, each of which took 50 milliseconds."""
-    random = np.random.RandomState(0)
-    X = random.uniform(-1, 1, size=(3000, 1))
-    y = 2 * X[:, 0] + 3 * np.sin(6 * X[:, 0]) + 0.3 * random.randn(3000)
-    model = POLKRegressor(
-        kernel=kernels.Gaussian(0.06),
-        learning_rate=0.5,
-        budget=budget,
-        regularization=1e-6,
-        solver=solver,
-        batch_size=1,
-    )
-    for start in range(0, 3000, 500):
-        model.partial_fit(X[start : start + 500], y[start : start + 500])
-    # 33 widths of the kernel: with three points for each, all others are explained to 1e-4.
-    assert 40 < model.model_order_ < 100
-    trace = model.trace_
-    assert budget < trace["compression_error"].max() < 1e-4 * 0.5 * 10
-    assert (trace["compression_error"] <= trace["budget"]).all()

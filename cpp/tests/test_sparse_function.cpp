@@ -257,36 +257,6 @@ TEST(fifty_copies_are_one_point) {
   }
 }
 
-// Floating point cannot tell points from the span whose distance to it is below a ten-thousandth of
-// their norm: however small the budget, such points do not pile up, and what folding them cost is
-// said.
-TEST(points_do_not_pile_up_however_small_the_budget) {
-  const KernelPair kernel = reference::gaussian(0.3);
-  for (const double budget : {1e-4, 1e-6, 1e-8, 1e-12, 1e-300}) {
-    Random random(11);
-    SparseFunction function(kernel.core, 1, 2, 2);
-    Index largest = 0;
-    for (int step = 0; step < 300; ++step) {
-      const RowMatrix points = function.dictionary().points(), before = function.weights();
-      const RowMatrix samples = random.uniform_points(random.integer(1, 4), 1);
-      const RowMatrix weights = 0.1 * random.normal_points(samples.rows(), 2);
-      const CompressionReport report = add(function, samples, weights, budget);
-      const double floor = std::sqrt(Newcomers::kTolerance) * weights.rowwise().norm().sum();
-      CHECK(report.error <= std::max(budget, floor));
-      const double truth =
-          reference::distance(kernel.exact, stack(points, samples), stack(before, weights),
-                              function.dictionary().points(), function.weights());
-      // Squared, the error is known to the rounding of the kernel and of the factor.
-      const double size = before.rowwise().norm().sum() + weights.rowwise().norm().sum();
-      CHECK(std::abs(truth * truth - report.error * report.error) < 64 * kEps * size * size);
-      CHECK(function.model_order() == function.basis_size());
-      largest = std::max(largest, function.model_order());
-    }
-    // The width covers a third of the samples: a dozen points explain all others to 1e-4.
-    CHECK(largest >= 5 && largest <= 16);
-  }
-}
-
 namespace {
 
 // A stream whose numbers survive a shift by 1e8 and a power of two without rounding.

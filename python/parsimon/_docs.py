@@ -28,9 +28,7 @@ parsimony : float or "auto", default={default}
     K in the budget K * eta**1.5; larger values make smaller models. With a learning rate that
     falls, "auto" makes the budget fall like eta**2.
 budget : float or parsimon.schedules.AdaptiveBudget, optional
-    The compression budget itself instead, in Hilbert norm; 0 keeps every point. Below 1e-4 of what
-    a mini-batch adds, a budget spends more than it says: so near to the others, samples cannot be
-    told from them in double precision. "compression_error" of ``trace_`` says what was spent.
+    The compression budget itself instead, in Hilbert norm; 0 keeps every point.
 max_points : int, "auto" or None, default={default}
     The largest number of points, whatever error that takes. "auto": for t samples of a stream
     1.9 t^(2/3), of ``fit`` 1.15 t^(2/3), of regression 8 t^(2/3), at most 2,200; no cap if a

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -218,8 +217,7 @@ class Online : public Learner {
     StepRecord& record = step.record;
     record.active = static_cast<Index>(new_points_.active.size());
     record.compression_error = report.error;
-    // A cap takes what it needs, and so do samples that floating point cannot tell from the others.
-    record.budget = std::max(record.budget, report.error);
+    record.budget = settings_.compression.allowed(record.budget, report.error);
     count_samples(step.count);
     count_batch();
     update_predictor();

@@ -95,6 +95,11 @@ class Compression {
     return limit;
   }
 
+  // What a step was allowed to spend, given what it did: a cap takes what it needs.
+  double allowed(double budget, double error) const {
+    return max_points_ < kUnlimited ? std::max(budget, error) : budget;
+  }
+
   // To be told the model order after each mini-batch.
   void observe(Index model_order) { budget_.observe(model_order); }
 

@@ -49,19 +49,16 @@ class Dependents {
   }
 
   // Moves the weights to the basis: all of each, or as large a part as keeps the error, in Hilbert
-  // norm over the first `scored` columns, within what is left of the budget of a step; nothing if
-  // invalidated. What even the whole budget could not pay for is moved all the same: it would only
-  // grow. Returns the error.
-  double fold(Rows weights, Index scored, double budget, double spent) {
+  // norm over the first `scored` columns, within `affordable`; nothing if invalidated. Returns
+  // the error.
+  double fold(Rows weights, Index scored, double affordable) {
     const auto count = static_cast<Index>(members_.size());
-    if (count == 0 || !valid_) return 0;
+    if (count == 0 || !valid_ || !(affordable > 0)) return 0;
     moved_.resize(count, weights.cols());
     for (Index i = 0; i < count; ++i) {
       for (Index c = 0; c < weights.cols(); ++c) moved_(i, c) = weights(member(i), c);
     }
     const double error = std::sqrt(std::max(0.0, squared_norm(scored)));
-    const double affordable = error > budget ? error : budget - spent;
-    if (!(affordable > 0)) return 0;
     const double part = error <= affordable ? 1 : affordable / error;
     for (Index i = 0; i < count; ++i) {
       for (Index c = 0; c < weights.cols(); ++c) {

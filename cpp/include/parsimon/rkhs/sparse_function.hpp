@@ -222,12 +222,7 @@ class SparseFunction {
     candidates_.compare(dictionary_, basis_size(), 0);
     require_finite(candidates_.gram());
     start_report();
-    // Points that the others explain are the first to go where their number counts: where there are
-    // too many, or nothing else does.
-    const bool too_many = model_order() > limit.points;
-    const bool folds_all = too_many || (limit.caps_points() && limit.budget == 0);
-    settle(RowMatrix(0, dictionary_.features()), nullptr, limit,
-           folds_all ? kWhateverItCosts : limit.budget, stakes(limit.budget));
+    settle(RowMatrix(0, dictionary_.features()), nullptr, limit, stakes(limit.budget));
     // Points that were worth a closer look may be too nearly dependent to build upon.
     if (candidates_.size() > 0) refactor();
     report_.model_order = model_order();
@@ -302,7 +297,6 @@ class SparseFunction {
   static constexpr double kResolution = 1e-7;
   // Residual of the factor above which it is built anew.
   static constexpr double kDrift = 1e-8;
-  static constexpr double kWhateverItCosts = std::numeric_limits<double>::infinity();
   // As many changes as no factor sees between two probes: it is to be built anew.
   static constexpr Index kDrifted = Index{1} << 40;
   static constexpr const char* kNotFinite =
@@ -358,11 +352,12 @@ class SparseFunction {
       std::copy_n(weights_.row(candidates_[i].index).data(), weights_.columns(),
                   candidates_.weights().row(i).data());
     }
-    // Samples that floating point cannot tell from the span must not pile up outside it: where the
-    // budget is too small for them, it has a floor of sqrt(kTolerance) times what the step adds.
-    settle(move.samples, move.batch.views.data(), move.limit, kWhateverItCosts);
-    // The two errors need not be orthogonal: they add up at worst.
-    report_.error += dependents_.fold(weights_.all(), scored_, move.limit.budget, report_.error);
+    settle(move.samples, move.batch.views.data(), move.limit);
+    // The two errors need not be orthogonal: they add up at worst, to the budget but for the last
+    // bit.
+    const double budget = move.limit.budget;
+    const double folded = dependents_.fold(weights_.all(), scored_, budget - report_.error);
+    if (folded > 0) report_.error = std::min(budget, report_.error + folded);
   }
 
   void shift(double shrink, const ConstRows& increments) {
@@ -399,17 +394,22 @@ class SparseFunction {
   }
 
   // Everything after the candidates are known: who is independent, who is folded, who is removed.
-  // for_folding: the error that folding may cost.
   void settle(const ConstRows& samples, const View* sample_views, const Limit& limit,
-              double for_folding, const PivotedRoot::Stakes& stakes = {}) {
+              const PivotedRoot::Stakes& stakes = {}) {
+    const double squared_budget = limit.budget * limit.budget;
     const Index known = basis_size();
     set_aside_outside(known);
     const auto outside = static_cast<Index>(outside_.size());
+    // Points that the others explain are the first to go where their number counts: where there are
+    // too many, or nothing else does.
+    const bool too_many = known + outside + candidates_.size() > limit.points;
+    const double for_folding = too_many || (limit.caps_points() && limit.budget == 0)
+                                   ? std::numeric_limits<double>::infinity()
+                                   : squared_budget;
     newcomers_.factorise(factor_, candidates_.cross().all(), candidates_.gram().all(), stakes,
                          dictionary_.kernel().resolution());
     double squared_error = newcomers_.fold(weights_.all().topRows(known),
-                                           candidates_.weights().all(), scored_,
-                                           for_folding * for_folding);
+                                           candidates_.weights().all(), scored_, for_folding);
     merge_duplicates(samples);
     const Index independent = newcomers_.independent();
     for (const Index z : newcomers_.folded()) {
@@ -422,7 +422,7 @@ class SparseFunction {
                   weights_.row(known + i).data());
     }
     squared_error = komp_.run(factor_, newcomers_, weights_, protected_basis(), scored_,
-                              limit.budget * limit.budget, squared_error, limit.points - outside);
+                              squared_budget, squared_error, limit.points - outside);
     for (const Index position : komp_.removed()) {
       report_.removed.push_back(position < known ? dictionary_.id(position)
                                                  : candidate(position - known).id);
