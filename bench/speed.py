@@ -138,7 +138,7 @@ def spppot_flops(model: Any, features: int) -> Flops:
     before, sizes = before_each_batch(model.trace_, NODES)
     return {
         "products": float(np.sum(2 * before * (features + before) * sizes)),
-        "matrix_vector": float(np.sum(2 * NODES * before)),
+        "matrix_vector": float(np.sum(2 * NODES * before * np.ceil(sizes / model.batch_size))),
     }
 
 
@@ -156,13 +156,8 @@ FLOPS = {
 
 
 def before_each_batch(trace: Mapping[str, Any], first: int) -> tuple[Any, Any]:
-    """Return the model order before each mini-batch, and how many samples it has."""
+    """Return the model order before each record of a trace, and how many samples it has."""
     sizes = np.diff(trace["samples"], prepend=0)
-    if len(sizes) > 1 and sizes[0] > sizes[1]:
-        raise ValueError(
-            f"The trace has only the latest {len(sizes):,} mini-batches of a stream of "
-            f"{trace['samples'][-1]:,} samples, so its floor is not known; train on fewer samples."
-        )
     return np.concatenate([[first], trace["model_order"][:-1]]).astype(np.float64), sizes
 
 

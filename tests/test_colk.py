@@ -223,7 +223,7 @@ def test_both_rates_fall_or_none():
 @every_risk
 def test_partial_fit_is_one_unshuffled_epoch_of_fit(risk):
     X, y = outliers()
-    given = {**GIVEN, "risk": risk}
+    given = {**GIVEN, "risk": risk, "half_life": None}
     whole = COLKRegressor(**given).partial_fit(X, y)
     assert state(whole) == state(COLKRegressor(**given).fit(X, y))
     blocks = COLKRegressor(**given)

@@ -198,7 +198,7 @@ def test_the_first_format_can_still_be_read():
 @pytest.mark.parametrize("cap", [{}, {"max_points": 9}])
 def test_a_file_from_before_the_solver_goes_on_with_gradient_steps(cls, cap, tmp_path):
     X, y = task()
-    model = cls(**{**SGD, "max_points": None, **cap}).fit(X[:200], y[:200])
+    model = cls(**{**SGD, "max_points": None, "half_life": None, **cap}).fit(X[:200], y[:200])
     archive = _io.to_archive(model)
     parameters = json.loads(archive["estimator.parameters"])
     for name in ("solver", "half_life", *({"max_points"} - cap.keys())):

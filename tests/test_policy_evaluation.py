@@ -108,6 +108,7 @@ def test_blocks_of_whole_mini_batches_do_not_matter(method):
     states, rewards, following = chain(2000)
     terminal = np.arange(2000) % 7 == 0
     given = {"learning_rate": 0.5, "tracking_rate": 0.5, "budget": 1e-3, "gamma": 30.0}
+    given |= {"half_life": None}
     whole = PolicyEvaluator(method, **given)
     whole.partial_fit(states, rewards, following, terminal)
     blocks = clone(whole)

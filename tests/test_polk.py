@@ -45,6 +45,7 @@ def _curve():
 def test_partial_fit_is_one_unshuffled_epoch_of_fit(loss, solver, task):
     X, y = task
     same = {"epochs": 1, "shuffle": False, "regularization": 1e-6, "solver": solver}
+    same |= {"half_life": None}
     # What fit does differently: a cap that is smaller, and solving once more in the end.
     same |= {"max_points": None, "refit": False} if solver == "newton" else {}
     fitted = POLKClassifier(loss, **same).fit(X, y)

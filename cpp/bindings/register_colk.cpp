@@ -115,7 +115,7 @@ void register_compositional(py::class_<Shared<Compositional<Problem>>>& cls) {
                              }));
   register_run<Model, ConstRows>(cls, py::arg("samples"));
   register_predict<Model, ConstRows>(cls, py::arg("points"));
-  register_answers(cls);
+  register_online(cls);
 }
 
 }  // namespace
@@ -168,7 +168,7 @@ void register_colk(py::module_& module) {
                                return m.tracker().model_order();
                              }));
   register_predict<PolicyEvaluation, ConstRows>(policy, py::arg("points"));
-  register_answers(policy);
+  register_online(policy);
   register_reader("policy_evaluation", &policy_evaluation_from_archive);
 }
 

@@ -104,7 +104,7 @@ void register_intensity(py::module_& module) {
              py::arg("step"), py::arg("compression"), py::arg("regularization"),
              py::arg("average"));
   register_density(spppot);
-  register_answers(spppot);
+  register_online(spppot);
   register_reader("spppot", &spppot_from_archive);
 
   py::class_<Shared<MirrorNewton>> newton(module, "MirrorNewton");

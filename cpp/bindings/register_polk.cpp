@@ -48,6 +48,17 @@ void assume(SharedPolk& model, const ConstRows& normal, const ConstRows& right,
   model.use([&](Polk& polk) { polk.assume(normal, right, solution, samples, ridge); });
 }
 
+std::shared_ptr<Posterior> posterior(SharedPolk& model) {
+  return model.use([](Polk& polk) { return polk.posterior(); });
+}
+
+template <class Points>
+Vector variance(const Posterior& posterior, const Points& points) {
+  Vector variances(points.rows());
+  posterior.variance(points, variances);
+  return variances;
+}
+
 double compress(SharedPolk& model, double budget, std::optional<Index> max_points) {
   const Limit limit(budget, max_points.value_or(kUnlimited));
   return model.use([&](Polk& polk) { return polk.compress(limit).error; });
@@ -57,6 +68,9 @@ double compress(SharedPolk& model, double budget, std::optional<Index> max_point
 
 void register_polk(py::module_& module) {
   py::class_<Polk::Refit>(module, "Refit");
+  py::class_<Posterior, std::shared_ptr<Posterior>>(module, "Posterior")
+      .def("variance", &variance<ConstSingleRows>, py::arg("points").noconvert(), Unlocked())
+      .def("variance", &variance<ConstRows>, py::arg("points"), Unlocked());
   py::class_<NewtonSettings>(module, "NewtonSettings")
       .def(py::init([](double ridge, double ridge_per_sample, double half_life, bool adapts) {
              return NewtonSettings{ridge, ridge_per_sample, half_life, adapts};
@@ -74,11 +88,10 @@ void register_polk(py::module_& module) {
       .def("compress", &compress, py::arg("budget"), py::arg("max_points"), Unlocked())
       .def("assume", &assume, py::arg("normal"), py::arg("right"), py::arg("solution"),
            py::arg("samples"), py::arg("ridge") = py::none(), Unlocked())
-      .def_property_readonly("regularization",
-                             reading<Polk>([](const Polk& p) { return p.regularization(); }))
-      .def_property_readonly("learning_rate",
-                             reading<Polk>([](const Polk& p) { return p.learning_rate(); }))
-      .def_property_readonly("budget", reading<Polk>([](const Polk& p) { return p.budget(); }))
+      .def("posterior", &posterior, Unlocked())
+      // The variance of the noise for each output; empty if it is not known.
+      .def_property_readonly("noise",
+                             reading<Polk>([](const Polk& p) { return p.noise_variance(); }))
       .def_property_readonly("solution", reading<Polk>([](const Polk& p) { return p.solution(); }))
       .def("begin_refit", &begin_refit, Unlocked())
       .def("add_to_refit", &add_to_refit, py::arg("refit"), py::arg("samples"), py::arg("targets"),
@@ -89,7 +102,7 @@ void register_polk(py::module_& module) {
   register_run<Polk, ConstRows>(polk, py::arg("samples"));
   register_predict<Polk, ConstSingleRows>(polk, py::arg("points").noconvert());
   register_predict<Polk, ConstRows>(polk, py::arg("points"));
-  register_answers(polk);
+  register_online(polk);
   register_reader("polk", &polk_from_archive);
 }
 

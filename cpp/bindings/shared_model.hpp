@@ -2,6 +2,7 @@
 
 #include <pybind11/eigen.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include <atomic>
 #include <chrono>
@@ -152,9 +153,33 @@ void register_answers(py::class_<Shared<Model>>& cls) {
                              reading<Model>([](const Model& m) { return m.prediction_weights(); }))
       .def_property_readonly(
           "trace", reading<Model>([](const Model& m) { return detail::trace_matrix(m.trace()); }))
+      // The loss and the error of compression in the latest record of the trace.
+      .def_property_readonly("latest", reading<Model>([](const Model& m) {
+                               const auto& records = m.trace().records();
+                               return records.empty() ? std::pair(0.0, 0.0)
+                                                      : std::pair(records.back().loss,
+                                                                  records.back().compression_error);
+                             }))
       .def_property_readonly("target_out_of_reach",
                              reading<Model>([](const Model& m) { return m.target_out_of_reach(); }))
       .def("to_archive", reading<Model>([](const Model& m) { return to_archive(m); }));
+}
+
+// What models answer that the driver moves.
+template <class Model>
+void register_online(py::class_<Shared<Model>>& cls) {
+  register_answers(cls);
+  cls.def_property_readonly("learning_rate",
+                            reading<Model>([](const Model& m) { return m.learning_rate(); }))
+      .def_property_readonly("budget", reading<Model>([](const Model& m) { return m.budget(); }))
+      .def_property_readonly("regularization",
+                             reading<Model>([](const Model& m) { return m.regularization(); }))
+      .def(
+          "remember",
+          [](Shared<Model>& model, double half_life, bool adapts) {
+            model.use([&](Model& m) { m.set_memory({half_life, adapts}); });
+          },
+          py::arg("half_life"), py::arg("adapts"), Unlocked());
 }
 
 // What models answer that learn from samples with targets.

@@ -90,26 +90,24 @@ Stream make_stream(Index size, Index features, double spread) {
 template <typename Samples>
 long in_steady_state(Polk& polk, const Samples& samples, const RowMatrix& labels, Index batch_size,
                      Index warm_up, Index counted) {
-  std::vector<long> spent;
-  spent.reserve(static_cast<std::size_t>(warm_up + counted + 1));
+  Index order = 0, active = 0, largest = 0, growing = 0, step = -1;
+  long in_all = 0, before = 0;
   polk.run(samples, labels, Vector(), batch_size, [&] {
-    spent.push_back(allocations);
-    return static_cast<Index>(spent.size()) <= warm_up + counted;
-  });
-  Index order = 0, largest = 0, growing = 0, step = 0;
-  long in_all = 0;
-  for (const StepRecord& record : polk.trace().records()) {
-    const Index at_once = order + record.active;
+    const long spent = allocations - before;
+    Index active_now = 0;
+    for (const StepRecord& record : polk.trace().records()) active_now += record.active;
+    const Index at_once = order + active_now - active;
     if (step >= warm_up && at_once > largest) {
       ++growing;
     } else if (step >= warm_up) {
-      const auto k = static_cast<std::size_t>(step);
-      in_all += spent[k + 1] - spent[k];
+      in_all += spent;
     }
     largest = std::max(largest, at_once);
-    order = record.model_order;
-    ++step;
-  }
+    order = polk.model_order();
+    active = active_now;
+    before = allocations;
+    return ++step < warm_up + counted;
+  });
   CHECK(step == warm_up + counted && growing <= counted / 100);
   return in_all;
 }

@@ -39,7 +39,7 @@ TEST(points_that_others_explain_are_in_the_span_without_being_in_the_basis) {
 TEST(the_factor_of_a_function_spans_what_a_fresh_one_does) {
   Random random(0);
   SparseFunction function(kernel.core, 1, 1, 1);
-  function.insert(grid(20), RowMatrix::Ones(20, 1), std::vector<bool>(20, false));
+  function.insert(8 * grid(20), RowMatrix::Ones(20, 1), std::vector<bool>(20, false));
   const RowMatrix places = random.normal_points(600, 1);  // more than one block
   const Vector fresh = distances(Span::of(function.dictionary()), places);
   const Vector followed = distances({function.dictionary(), function.factor()}, places);

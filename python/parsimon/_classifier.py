@@ -14,7 +14,7 @@ from . import _core, _stream
 from ._checks import choice
 from ._docs import OF_CLASSIFIERS, documented
 from ._labels import Labels
-from ._model import Array, ModelEstimator
+from ._model import LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from ._parameters import WORDS
 from ._stream import Samples, checked_weight
 
@@ -48,6 +48,9 @@ class Classifier(ClassifierMixin, ModelEstimator):
     _words = {**WORDS, "loss": choice(*_LOSSES)}
     # A subclass may make it a hyper-parameter.
     loss = "logistic"
+    learning_rate_ = LEARNING_RATE
+    regularization_ = REGULARIZATION
+
     # A subclass may have an exact fit at the end.
     _refits: bool = False
 

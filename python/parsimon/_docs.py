@@ -39,9 +39,11 @@ solver : {"newton", "sgd"}, default={default}
     kept as second-order statistics; stochastic gradient steps only find the points. "sgd": the
     papers' algorithm, whose gradient steps are the weights.
 half_life : float, "auto" or None, default={default}
-    For ``solver="newton"``: the number of samples after which a sample counts half. None: nothing
-    is forgotten. "auto": nothing is, unless the losses of a stream become larger than the model
-    expects; then the past fades until they are not.
+    How a stream forgets: the number of samples after which a sample counts half or, with
+    ``solver="sgd"``, an iterate in the average that predicts. None: nothing is forgotten, and
+    averages are over about the last quarter of all iterates, as they always are in ``fit``. "auto":
+    nothing is forgotten (with "sgd", iterates are, with a half-life of 1,000 samples), unless the
+    losses become larger than the model expects; then the past fades until they are not.
 schedule : {"constant", "inverse", "sqrt"} or parsimon.schedules.PowerLaw, default={default}
     How the learning rate changes along the stream.
 regularization : float or "auto", default={default}
@@ -80,10 +82,23 @@ expansion_ : KernelExpansion
     The learned function.
 n_features_in_ : int
     Number of features.
+kernel_ : parsimon.kernels.Kernel
+    The kernel, as it was given or chosen.
+learning_rate_ : float
+    The learning rate, as it was given or chosen; with a schedule, that of the first mini-batch.
+regularization_ : float
+    The regularization lambda, as it was given or chosen. With ``solver="newton"``: the ridge of the
+    solved weights, for each of the samples that are remembered.
+budget_ : float
+    The compression budget of a mini-batch, as it was given or chosen, in Hilbert norm: with a
+    schedule that of the first one, if it adapts that of the latest.
+epochs_ : int
+    Passes that were made over the data; 1 in a stream.
 t_ : int
     Samples seen, those of earlier epochs included.
 trace_ : dict of ndarray
-    One entry for each mini-batch: "samples" seen, "model_order", "active" samples (with a
+    One entry for each mini-batch (where there are more than 4,096, for each 2, 4, 8... of them):
+    "samples" seen, "model_order", "active" samples (with a
     gradient that is not zero), mean "loss" before the step, "compression_error" and "budget".
 X : {array-like, sparse matrix} of shape (n_samples, n_features)
     The samples.
@@ -91,6 +106,17 @@ sample_weight : array-like of shape (n_samples,), optional
     Weights of the samples, not negative.
 self : estimator
     The estimator.
+"""
+
+# Of estimators that have no other solver than stochastic gradient steps.
+OF_STEPS = """
+regularization_ : float
+    The regularization lambda, as it was given or chosen.
+half_life : float, "auto" or None, default={default}
+    How the average of the iterates of a stream forgets: the number of samples after which an
+    iterate counts half. None: it is an average over about the last quarter of all iterates, as it
+    always is in ``fit``. "auto": 1,000 samples, and fewer as long as the losses are larger than
+    those before.
 """
 
 OF_CLASSIFIERS = """

@@ -134,7 +134,25 @@ _RENAMED: list[tuple[str, str, Callable[[Any, dict[str, Any]], dict[str, Any]]]]
 
 # What estimators did before they could be told: without this word, all of these.
 _ABSENT: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
-    (("POLKClassifier", "POLKRegressor"), "solver", {"solver": "sgd", "max_points": None}),
+    (
+        ("POLKClassifier", "POLKRegressor"),
+        "solver",
+        {"solver": "sgd", "max_points": None, "half_life": None},
+    ),
+    (
+        (
+            "BSGDClassifier",
+            "BSGDRegressor",
+            "COLKClassifier",
+            "COLKRegressor",
+            "CompositionalLearner",
+            "PolicyEvaluator",
+            "SPPPOTClassifier",
+            "SPPPOTIntensity",
+        ),
+        "half_life",
+        {"half_life": None},
+    ),
 ]
 
 

@@ -53,6 +53,20 @@ def named_columns(trace: Array, types: Mapping[str, Any]) -> dict[str, NDArray[A
     }
 
 
+def chosen(name: str, meaning: str) -> Any:
+    """Return a property: what a hyper-parameter is in the fitted model, whoever chose it."""
+
+    def get(estimator: ModelEstimator) -> float:
+        return float(getattr(estimator._state(f"{name}_"), name))
+
+    return property(get, doc=meaning)
+
+
+LEARNING_RATE = chosen("learning_rate", "The step size of the first mini-batch.")
+REGULARIZATION = chosen("regularization", "The weight of the squared norm.")
+BUDGET = chosen("budget", "The compression budget of the first mini-batch, in Hilbert norm.")
+
+
 class ModelEstimator(BaseEstimator):
     """An estimator whose state is a model of the core, which a file can hold."""
 
@@ -198,6 +212,13 @@ class ModelEstimator(BaseEstimator):
         return KernelExpansion(self._kernel_, core.dictionary, core.weights * self._output_scale())
 
     @property
+    def kernel_(self) -> Kernel:
+        """The kernel of the model."""
+        self._state("kernel_")
+        kernel: Kernel = self._kernel_
+        return kernel
+
+    @property
     def t_(self) -> int:
         """Samples seen, those of earlier epochs included."""
         return int(self._state("t_").samples)
@@ -282,6 +303,8 @@ class ModelEstimator(BaseEstimator):
         }
         if "feature_names_in_" in fitted:
             expected["feature_names_in_"] = lambda value: value.shape == (features,)
+        if "epochs_" in fitted:  # which files of the first versions do not tell
+            expected["epochs_"] = lambda value: type(value) is int and value > 0
         wrong = [name for name, right in expected.items() if not right(fitted[name])]
         wrong += [name for name in fitted if name not in expected]
         wrong += self._foreign_entries(archive)

@@ -26,6 +26,11 @@ class ProgressBar:
             # Redrawing is left to update, which tqdm limits to ten times a second.
             self._bar.set_postfix(values, refresh=False)
 
+    def describe(self, description: str) -> None:
+        """Say what is going on now."""
+        if self._bar is not None:
+            self._bar.set_description(description)
+
     def __enter__(self) -> ProgressBar:
         return self
 

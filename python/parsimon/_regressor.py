@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 
 from . import _core, _stream
 from ._docs import OF_REGRESSORS, documented
-from ._model import Array, ModelEstimator, is_finite
+from ._model import LEARNING_RATE, REGULARIZATION, Array, ModelEstimator, is_finite
 from ._newton import finish_fit, least_squares
 from ._parameters import WORDS
 from ._stream import Samples, checked_weight
@@ -58,6 +58,9 @@ class Regressor(RegressorMixin, ModelEstimator):
     normalize_y: bool
     refit: bool
     intercept_: Array
+
+    learning_rate_ = LEARNING_RATE
+    regularization_ = REGULARIZATION
 
     _words = {**WORDS, "loss": _check_loss}
 
@@ -112,6 +115,12 @@ class Regressor(RegressorMixin, ModelEstimator):
         """
         values = self._evaluate(X)
         return self._targets().decode(values)
+
+    def _standard_deviation(self, X: ArrayLike) -> Array:
+        """Return that of the learned function at each sample, in units of y."""
+        variance = self._evaluate(X, lambda model: model.posterior().variance)
+        deviation: Array = np.sqrt(variance[:, None] * self._model.noise) * self._scale_
+        return deviation[:, 0] if self._single_ else deviation
 
     def _measure(self, y: Array) -> Targets:
         return Targets.found_in(y, normalize=self.normalize_y)

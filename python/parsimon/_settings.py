@@ -8,6 +8,9 @@ from typing import Any
 from ._core import Archive, BudgetSchedule, StepSchedule
 from .schedules import AdaptiveBudget, PowerLaw, resolve
 
+# Samples after which an iterate of a stream counts half in the average that predicts, if it is left
+# to us: several times as many as the noise of the steps needs to be averaged out.
+STREAM_HALF_LIFE = 1000.0
 # An adaptive budget must begin with something that it can multiply.
 _LEAST_ALPHA = 1e-6
 # Of the rate, in the budgets of parsimony.
@@ -39,6 +42,16 @@ def core_budget(
     return BudgetSchedule.hold_model_order(budget.target, alpha)
 
 
+def bound_memory(estimator: Any, model: Any) -> None:
+    """Have the average of the iterates forget as a stream should, if it is one that predicts."""
+    half_life = getattr(estimator, "half_life", None)
+    averages = getattr(estimator, "average", False) and getattr(estimator, "solver", "sgd") == "sgd"
+    if half_life is None or not averages:
+        return
+    adapts = isinstance(half_life, str)
+    model.remember(STREAM_HALF_LIFE if adapts else float(half_life), adapts)
+
+
 def given_by(archive: Archive, parsimony: str) -> dict[str, Any]:
     """Return what an estimator was given, from the core's words in a file.
 
@@ -48,7 +61,11 @@ def given_by(archive: Archive, parsimony: str) -> dict[str, Any]:
         "learning_rate": float(archive["step.parameters"][0]),
         "regularization": archive["regularization"],
         "average": bool(archive["average"]),
+        "half_life": None,
     }
+    if "average.memory" in archive:
+        half_life, adapts = archive["average.memory"].tolist()
+        given["half_life"] = "auto" if adapts else half_life
     if archive["step"] == "power_law":
         given["schedule"] = PowerLaw(*archive["step.parameters"][1:].tolist())
     word = {"fixed": "budget", parsimony: "parsimony"}.get(archive["budget"])

@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ._checks import warn
 from ._progress import ProgressBar, progress
+from ._settings import bound_memory
 from ._threads import threads_of
 from .schedules import AdaptiveBudget
 
@@ -97,20 +98,25 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any) -> Array:
 def fit(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> None:
     """Train a new model and adopt it; if that fails, the estimator is as it was before."""
     model, kernel, epochs = estimator._new_model(samples, streaming=False)
-    fitted = {**fitted, "_kernel_": kernel}
+    fitted = {**fitted, "_kernel_": kernel, "epochs_": epochs}
     random = check_random_state(estimator.random_state) if estimator.shuffle else None
     name, shown = type(estimator).__name__, estimator.verbose >= 1
     try:
         with progress(epochs * len(samples), enabled=shown, description=name) as bar:
             for _ in range(epochs):
                 run(estimator, model, samples, random, bar)
-        with threads_of(estimator.n_jobs):
-            estimator._finish_fit(model, samples)
+            if getattr(estimator, "_refits", False):
+                bar.describe(f"{name}: solving for the weights")
+            with threads_of(estimator.n_jobs):
+                estimator._finish_fit(model, samples)
     except KeyboardInterrupt:
         estimator._stop_early(model)
+        bound_memory(estimator, model)
         estimator._adopt(model, fitted)
         raise
     _warn_if_out_of_reach(estimator, model)
+    # All samples have been seen; a stream that goes on from here may change.
+    bound_memory(estimator, model)
     estimator._adopt(model, fitted)
 
 
@@ -119,7 +125,8 @@ def partial_fit(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> Non
     model = estimator.__dict__.get("_model")
     if model is None:
         model, kernel, _ = estimator._new_model(samples, streaming=True)
-        fitted = {**fitted, "_kernel_": kernel}
+        bound_memory(estimator, model)
+        fitted = {**fitted, "_kernel_": kernel, "epochs_": 1}
     try:
         if estimator.verbose < 2:
             run(estimator, model, samples)
@@ -145,7 +152,8 @@ def run(
             taken = model.run(*columns, batch_size)
             if bar is not None:
                 bar.update(taken)
-                bar.set_postfix(model_order=model.model_order)
+                loss, error = model.latest
+                bar.set_postfix(model_order=model.model_order, loss=loss, compression_error=error)
             if samples.watch is not None:
                 samples.watch(model)
 

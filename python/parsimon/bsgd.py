@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from ._checks import choice, count, number
 from ._classifier import Classifier
 from ._core import Compression
-from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from ._docs import OF_CLASSIFIERS, OF_REGRESSORS, OF_STEPS
 from ._parameters import estimator
 from ._regressor import Regressor
 from ._stream import Samples
@@ -64,7 +64,7 @@ def _new_model(estimator: Any, samples: Samples, *, streaming: bool) -> tuple[An
     )
 
 
-@estimator(OF_CLASSIFIERS, _ENTRIES)
+@estimator(OF_STEPS, OF_CLASSIFIERS, _ENTRIES)
 class BSGDClassifier(Classifier):
     """Kernel classifier for streams with a hard cap on the points of its model (BSGD).
 
@@ -75,11 +75,13 @@ class BSGDClassifier(Classifier):
     Parameters
     ----------
     {loss, kernel, gamma, max_points, maintenance, maintenance_rate, learning_rate, schedule,
-    regularization, batch_size, epochs, shuffle, average, n_jobs, random_state, verbose}
+    regularization, batch_size, epochs, shuffle, average, half_life, n_jobs, random_state,
+    verbose}
 
     Attributes
     ----------
-    {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, t_, trace_}
+    {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, kernel_,
+    learning_rate_, regularization_, epochs_, t_, trace_}
 
     References
     ----------
@@ -115,6 +117,7 @@ class BSGDClassifier(Classifier):
     epochs: int | str = "auto"
     shuffle: bool = True
     average: bool = True
+    half_life: float | str | None = "auto"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -126,7 +129,7 @@ class BSGDClassifier(Classifier):
     _new_model = _new_model
 
 
-@estimator(OF_REGRESSORS, _ENTRIES)
+@estimator(OF_STEPS, OF_REGRESSORS, _ENTRIES)
 class BSGDRegressor(Regressor):
     """Kernel regressor for streams with a hard cap on the points of its model (BSGD).
 
@@ -137,12 +140,13 @@ class BSGDRegressor(Regressor):
     Parameters
     ----------
     {loss, kernel, gamma, max_points, maintenance, maintenance_rate, learning_rate, schedule,
-    regularization, batch_size, epochs, shuffle, average, normalize_y, n_jobs, random_state,
-    verbose}
+    regularization, batch_size, epochs, shuffle, average, half_life, normalize_y, n_jobs,
+    random_state, verbose}
 
     Attributes
     ----------
-    {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, t_, trace_}
+    {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, kernel_,
+    learning_rate_, regularization_, epochs_, t_, trace_}
 
     References
     ----------
@@ -172,6 +176,7 @@ class BSGDRegressor(Regressor):
     epochs: int | str = "auto"
     shuffle: bool = True
     average: bool = True
+    half_life: float | str | None = "auto"
     normalize_y: bool = True
     n_jobs: int | None = None
     random_state: Any = None

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import _core
 from ._auto import Choices
@@ -13,6 +14,7 @@ from ._checks import count, number
 from ._classifier import Classifier
 from ._core import BudgetSchedule, Compression
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from ._model import BUDGET, Array
 from ._newton import FEWEST_POINTS, MOST_POINTS, finish_fit, has_growing_cap, points_rate
 from ._parameters import estimator
 from ._regressor import Regressor
@@ -129,7 +131,8 @@ class POLKClassifier(Classifier):
 
     Attributes
     ----------
-    {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, t_, trace_}
+    {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, kernel_,
+    learning_rate_, regularization_, budget_, epochs_, t_, trace_}
 
     References
     ----------
@@ -172,6 +175,8 @@ class POLKClassifier(Classifier):
     random_state: Any = None
     verbose: int = 0
 
+    budget_ = BUDGET
+
     compress = compress
     _stop_early = stop_early
     _algorithms = ("polk",)
@@ -200,7 +205,14 @@ class POLKRegressor(Regressor):
 
     Attributes
     ----------
-    {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, t_, trace_}
+    {dictionary_, weights_, model_order_, expansion_, intercept_}
+    noise_ : float or ndarray of shape (n_targets,)
+        Standard deviation of the noise of the targets, with ``loss="squared"`` and
+        ``solver="newton"``: after ``fit`` from what is left of them, for each sample that fitting
+        has not used up; in a stream from what was predicted for the latest samples (a quarter of
+        all, 10,000 at most) before they were learned from. What the points of the model do not
+        span is taken for part of the function, not for noise.
+    {n_features_in_, kernel_, learning_rate_, regularization_, budget_, epochs_, t_, trace_}
 
     References
     ----------
@@ -214,6 +226,9 @@ class POLKRegressor(Regressor):
     >>> X, y = make_friedman1(1000, random_state=0)
     >>> model = POLKRegressor(random_state=0).fit(X[:800], y[:800])
     >>> model.score(X[800:], y[800:]) > 0.95
+    True
+    >>> predictions, deviations = model.predict(X[800:], return_std=True)
+    >>> bool(deviations.mean() < 0.5 * y.std())
     True
     """
 
@@ -240,7 +255,55 @@ class POLKRegressor(Regressor):
     random_state: Any = None
     verbose: int = 0
 
+    budget_ = BUDGET
+
     compress = compress
     _stop_early = stop_early
     _algorithms = ("polk",)
     _new_model = new_polk
+
+    def predict(  # type: ignore[override]
+        self, X: ArrayLike, return_std: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Return the predicted target of each sample and, if asked to, how well it is known.
+
+        The standard deviation is that of a Gaussian process with this kernel, as
+        :class:`sklearn.gaussian_process.GaussianProcessRegressor` has it: with noise of variance
+        s^2 and the prior variance s^2 / ridge k(x, x), f(x) has the variance
+
+            s^2 (phi' (H + ridge I)^-1 phi + distance(x)^2 / ridge)
+
+        where phi are the coordinates of k(x, .) in the span of the model's points and H is the sum
+        of phi phi' over all samples that are remembered. It is exact if every sample is a point,
+        and otherwise counts samples as if they lay in the span. A single target has the noise on
+        top of it: ``sqrt(deviations**2 + noise_**2)``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        return_std : bool, default=False
+            Whether to return standard deviations, too; only with ``loss="squared"`` and
+            ``solver="newton"``.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            As the targets in training.
+        deviations : ndarray of the same shape
+            If they were asked for: the standard deviations of the predictions, without the noise.
+        """
+        predictions = super().predict(X)
+        return (predictions, self._standard_deviation(X)) if return_std else predictions
+
+    @property
+    def noise_(self) -> Any:
+        """The standard deviation of the noise of the targets."""
+        variance = self._state("noise_").noise
+        if not len(variance):
+            raise AttributeError(
+                "noise_ is known with loss='squared' and solver='newton' only: no other loss has a "
+                "variance, and no other solver keeps the statistics that tell it."
+            )
+        noise = np.sqrt(variance) * self._scale_
+        return float(noise[0]) if self._single_ else noise

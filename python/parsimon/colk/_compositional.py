@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_array
 
 from parsimon import _auto, _core, _stream
 from parsimon._checks import Check, count, number
-from parsimon._model import Array, ModelEstimator
+from parsimon._docs import OF_STEPS
+from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
 from parsimon._stream import Samples
@@ -51,7 +52,7 @@ def _function(*, optional: bool) -> Check:
     return check
 
 
-@estimator(RISK_ENTRIES, _ENTRIES)
+@estimator(OF_STEPS, RISK_ENTRIES, _ENTRIES)
 class CompositionalLearner(ModelEstimator):
     """A function f that minimises E[l(f(theta), E[h(f(xi))])] + lambda / 2 ||f||^2 (COLK).
 
@@ -95,11 +96,12 @@ class CompositionalLearner(ModelEstimator):
     {batch_size}
     epochs : int, default=1
         Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
-    {shuffle, average, n_jobs, random_state, verbose}
+    {shuffle, average, half_life, n_jobs, random_state, verbose}
 
     Attributes
     ----------
-    {dictionary_, weights_, model_order_, expansion_, n_features_in_, t_, trace_}
+    {dictionary_, weights_, model_order_, expansion_, n_features_in_, kernel_, learning_rate_,
+    regularization_, budget_, epochs_, t_, trace_}
     tracked_ : ndarray of shape (n_inner,)
         g.
 
@@ -141,9 +143,14 @@ class CompositionalLearner(ModelEstimator):
     epochs: int = 1
     shuffle: bool = True
     average: bool = True
+    half_life: float | str | None = "auto"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
+
+    learning_rate_ = LEARNING_RATE
+    regularization_ = REGULARIZATION
+    budget_ = BUDGET
 
     _words = {
         **WORDS,

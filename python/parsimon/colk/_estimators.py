@@ -6,7 +6,8 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 from parsimon._classifier import Classifier
-from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS, OF_STEPS
+from parsimon._model import BUDGET
 from parsimon._parameters import estimator
 from parsimon._regressor import Regressor
 from parsimon.kernels import Kernel
@@ -15,7 +16,7 @@ from parsimon.schedules import AdaptiveBudget, PowerLaw
 from ._risk import RISK_ENTRIES, RISK_WORDS, check_risk, new_colk, risk_trace
 
 
-@estimator(OF_REGRESSORS, RISK_ENTRIES)
+@estimator(OF_STEPS, OF_REGRESSORS, RISK_ENTRIES)
 class COLKRegressor(Regressor):
     """Kernel regressor for streams that minimises the loss and its risk (COLK).
 
@@ -34,14 +35,15 @@ class COLKRegressor(Regressor):
         As in :class:`POLKRegressor`, where "squared" and "huber" are meant. The paper's squared
         loss, without 1/2, is "squared(2)".
     {kernel, gamma, learning_rate, tracking_rate, parsimony, budget, max_points, schedule,
-    tracking_schedule, regularization, batch_size, epochs, shuffle, average, normalize_y}
+    tracking_schedule, regularization, batch_size, epochs, shuffle, average, half_life, normalize_y}
     refit : bool, default=True
         As in :class:`POLKRegressor`; it has an effect without risk only.
     {dtype, n_jobs, random_state, verbose}
 
     Attributes
     ----------
-    {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, t_, trace_}
+    {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, kernel_,
+    learning_rate_, regularization_, budget_, epochs_, t_, trace_}
 
     References
     ----------
@@ -85,12 +87,15 @@ class COLKRegressor(Regressor):
     epochs: int | str = "auto"
     shuffle: bool = True
     average: bool = True
+    half_life: float | str | None = "auto"
     normalize_y: bool = True
     refit: bool = True
     dtype: str = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
+
+    budget_ = BUDGET
 
     _words = {**Regressor._words, **RISK_WORDS}
     # Without risk it is POLK, and so is its model.
@@ -104,7 +109,7 @@ class COLKRegressor(Regressor):
         return self.risk is None and super()._refits
 
 
-@estimator(OF_CLASSIFIERS, RISK_ENTRIES)
+@estimator(OF_STEPS, OF_CLASSIFIERS, RISK_ENTRIES)
 class COLKClassifier(Classifier):
     """Kernel logistic regression for streams that minimises the loss and its risk (COLK).
 
@@ -116,11 +121,12 @@ class COLKClassifier(Classifier):
     ----------
     {risk, risk_weight, moment_order, level, clip, kernel, gamma, learning_rate, tracking_rate,
     parsimony, budget, max_points, schedule, tracking_schedule, regularization, batch_size, epochs,
-    shuffle, average, dtype, n_jobs, random_state, verbose}
+    shuffle, average, half_life, dtype, n_jobs, random_state, verbose}
 
     Attributes
     ----------
-    {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, t_, trace_}
+    {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, kernel_,
+    learning_rate_, regularization_, budget_, epochs_, t_, trace_}
 
     References
     ----------
@@ -158,10 +164,13 @@ class COLKClassifier(Classifier):
     epochs: int | str = "auto"
     shuffle: bool = True
     average: bool = True
+    half_life: float | str | None = "auto"
     dtype: str = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
+
+    budget_ = BUDGET
 
     _words = {**Classifier._words, **RISK_WORDS}
     _algorithms = ("colk", "polk")

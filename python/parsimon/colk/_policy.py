@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_array
 from parsimon import _auto, _core, _stream
 from parsimon._checks import choice, count, number
 from parsimon._core import BudgetSchedule, Compression
-from parsimon._model import Array, ModelEstimator
+from parsimon._docs import OF_STEPS
+from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
 from parsimon._stream import Samples
@@ -60,7 +61,7 @@ def _check_discount(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be below 1; got {value!r}.")
 
 
-@estimator(_ENTRIES)
+@estimator(OF_STEPS, _ENTRIES)
 class PolicyEvaluator(ModelEstimator):
     """The value function of a fixed policy, learned from a stream of transitions (COLK).
 
@@ -99,11 +100,12 @@ class PolicyEvaluator(ModelEstimator):
         Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
     shuffle : bool, default=True
         Whether ``fit`` shuffles the transitions before each epoch.
-    {average, n_jobs, random_state, verbose}
+    {average, half_life, n_jobs, random_state, verbose}
 
     Attributes
     ----------
-    {dictionary_, weights_, model_order_, expansion_, n_features_in_, t_}
+    {dictionary_, weights_, model_order_, expansion_, n_features_in_, kernel_, learning_rate_,
+    regularization_, budget_, epochs_, t_}
     tracker_order_ : int
         Number of points of the tracker; 0 for "td".
     trace_ : dict of ndarray
@@ -150,9 +152,14 @@ class PolicyEvaluator(ModelEstimator):
     epochs: int = 1
     shuffle: bool = True
     average: bool = True
+    half_life: float | str | None = "auto"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
+
+    learning_rate_ = LEARNING_RATE
+    regularization_ = REGULARIZATION
+    budget_ = BUDGET
 
     _words = {
         **WORDS,

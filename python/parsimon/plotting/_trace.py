@@ -20,7 +20,7 @@ class TraceDisplay:
     Parameters
     ----------
     trace : mapping of str to ndarray
-        An estimator's ``trace_``: arrays of equal length, one entry for each mini-batch.
+        An estimator's ``trace_``: arrays of equal length.
 
     Attributes
     ----------

@@ -96,7 +96,7 @@ class SLKLRegressor(RegressorMixin, SLKL):
     Attributes
     ----------
     {mu_, columns_, support_, objective_, dual_gap_, n_iter_, intercept_, dictionary_, weights_,
-    model_order_, expansion_, n_features_in_}
+    model_order_, expansion_, n_features_in_, kernel_}
 
     References
     ----------
@@ -163,7 +163,7 @@ class SLKLClassifier(ClassifierMixin, SLKL):
     Attributes
     ----------
     {classes_, mu_, columns_, support_, objective_, dual_gap_, n_iter_, intercept_, dictionary_,
-    weights_, model_order_, expansion_, n_features_in_}
+    weights_, model_order_, expansion_, n_features_in_, kernel_}
 
     Examples
     --------

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Mini-batches between two measurements of the validation data.
 _MEASURE_EVERY = 16
+# Measurements that are kept, as many as records of the trace.
+_MOST_MEASURED = 4096
 # How far from 1 an integral may be before it is worth a warning.
 _TOLERABLE = 0.05
 
@@ -239,7 +241,10 @@ class Intensity(DensityMixin, ModelEstimator):
             # Ctrl-C may have come within the first epoch.
             fitted |= {"_fit_samples_": seen, "_fit_points_": min(fitted["_fit_points_"], seen)}
         if "_validation_" in fitted:
-            fitted["_validation_"] = np.reshape(fitted["_validation_"], (-1, 2)).astype(float)
+            measured = np.reshape(fitted["_validation_"], (-1, 2)).astype(float)
+            while len(measured) > _MOST_MEASURED:
+                measured = measured[len(measured) % 2 == 0 :: 2]  # the latest stays
+            fitted["_validation_"] = measured
         super()._adopt(model, fitted)
 
     def _new_model(self, samples: _Points, *, streaming: bool) -> tuple[Any, Kernel, int]:
@@ -381,9 +386,12 @@ class Intensity(DensityMixin, ModelEstimator):
         """What each mini-batch did, in arrays of equal length; NaN where nothing was measured."""
         trace = super().trace_
         if len(self._validation_):
-            measured = dict(self._validation_)
-            values = [measured.get(float(samples), np.nan) for samples in trace["samples"]]
-            trace["validation_nll"] = np.array(values)
+            seen, values = self._validation_.T
+            # The latest in each record, which may stand for several mini-batches.
+            latest = np.searchsorted(seen, trace["samples"], side="right") - 1
+            before = np.concatenate([[0], trace["samples"][:-1]])
+            measured = (latest >= 0) & (seen[latest] > before)
+            trace["validation_nll"] = np.where(measured, values[latest], np.nan)
         return trace
 
     # -- files -----------------------------------------------------------------------------------

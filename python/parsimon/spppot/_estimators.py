@@ -8,7 +8,8 @@ from typing import Any
 from parsimon import _core
 from parsimon._checks import choice, count, number
 from parsimon._classifier import Classifier
-from parsimon._docs import OF_CLASSIFIERS
+from parsimon._docs import OF_CLASSIFIERS, OF_STEPS
+from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION
 from parsimon._parameters import estimator
 from parsimon._stream import Samples
 from parsimon.kernels import Kernel
@@ -71,7 +72,7 @@ trace_ : dict of ndarray
 """
 
 
-@estimator(_ENTRIES)
+@estimator(OF_STEPS, _ENTRIES)
 class SPPPOTIntensity(Intensity):
     """Density and intensity of points from a stream, positive by construction (SPPPOT).
 
@@ -97,12 +98,17 @@ class SPPPOTIntensity(Intensity):
     average : bool, default=True
         Whether the density comes from an average of the iterates z, weighted towards the latest,
         instead of the last one.
+    half_life : float, "auto" or None, default="auto"
+        How the average of the iterates of a stream forgets: the number of samples after which an
+        iterate counts half; "auto" is 1,000. None: it is an average over about the last quarter of
+        all iterates, as it always is in ``fit``.
     {n_jobs, random_state, verbose}
 
     Attributes
     ----------
     {dictionary_, weights_, model_order_, expansion_, domain_, nodes_, integral_, n_points_,
-    n_rejected_, n_features_in_, t_, trace_}
+    n_rejected_, n_features_in_, kernel_, learning_rate_, regularization_, budget_, epochs_, t_,
+    trace_}
 
     References
     ----------
@@ -139,9 +145,14 @@ class SPPPOTIntensity(Intensity):
     epochs: int | str = "auto"
     shuffle: bool = True
     average: bool = True
+    half_life: float | str | None = "auto"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
+
+    learning_rate_ = LEARNING_RATE
+    regularization_ = REGULARIZATION
+    budget_ = BUDGET
 
     _words = {
         **Intensity._words,
@@ -175,7 +186,8 @@ class MirrorNewtonIntensity(Intensity):
     {weights_, model_order_}
     expansion_ : KernelExpansion
         The function z whose exponential the density is, times a constant.
-    {domain_, nodes_, integral_, n_points_, n_rejected_, n_features_in_, t_, trace_}
+    {domain_, nodes_, integral_, n_points_, n_rejected_, n_features_in_, kernel_, epochs_, t_,
+    trace_}
 
     References
     ----------
@@ -252,7 +264,7 @@ class HybridIntensity(Intensity):
     in_second_phase_ : bool
         Whether the dictionary has been fixed.
     {dictionary_, weights_, model_order_, expansion_, domain_, nodes_, integral_, n_points_,
-    n_rejected_, n_features_in_, t_, trace_}
+    n_rejected_, n_features_in_, kernel_, epochs_, t_, trace_}
 
     References
     ----------
@@ -311,7 +323,7 @@ class HybridIntensity(Intensity):
         return bool(self._state("in_second_phase_").in_second_phase)
 
 
-@estimator(OF_CLASSIFIERS)
+@estimator(OF_STEPS, OF_CLASSIFIERS)
 class SPPPOTClassifier(Classifier):
     """Kernel logistic regression of positive functions, for streams, with a model that stays small.
 
@@ -325,7 +337,7 @@ class SPPPOTClassifier(Classifier):
     {kernel, gamma, learning_rate, parsimony, budget, max_points, schedule}
     regularization : float or "auto", default="auto"
         Weight lambda of the squared norm of z.
-    {batch_size, epochs, shuffle, average, dtype, n_jobs, random_state, verbose}
+    {batch_size, epochs, shuffle, average, half_life, dtype, n_jobs, random_state, verbose}
 
     Attributes
     ----------
@@ -335,7 +347,8 @@ class SPPPOTClassifier(Classifier):
     {model_order_}
     expansion_ : KernelExpansion
         The function z, with one output for each class.
-    {classes_, n_features_in_, t_, trace_}
+    {classes_, n_features_in_, kernel_, learning_rate_, regularization_, budget_, epochs_, t_,
+    trace_}
 
     References
     ----------
@@ -367,10 +380,13 @@ class SPPPOTClassifier(Classifier):
     epochs: int | str = "auto"
     shuffle: bool = True
     average: bool = True
+    half_life: float | str | None = "auto"
     dtype: str = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
+
+    budget_ = BUDGET
 
     _algorithms = ("polk",)
     _new_model = new_polk

@@ -24,6 +24,13 @@ struct RiskRecord {
   double clipped = 0;     // samples at which a bound on the outer derivative acted
 
   auto numbers() { return std::tie(tracked, mean, dispersion, clipped); }
+
+  void take_in(const RiskRecord& next, double share) {
+    tracked = next.tracked;
+    mean += share * (next.mean - mean);
+    dispersion += share * (next.dispersion - dispersion);
+    clipped += next.clipped;
+  }
 };
 
 // How a mini-batch whose samples have these weights moves what is tracked: towards their weighted
@@ -177,7 +184,6 @@ class Compositional : public Online {
   RowBuffer gradient_;
   RowBuffer through_;
   RowVector by_tracked_;
-  Vector losses_;
 };
 
 }  // namespace parsimon

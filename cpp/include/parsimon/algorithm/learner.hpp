@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -26,42 +25,66 @@ struct StepRecord {
 
   // A row of the trace.
   auto numbers() { return std::tie(samples, model_order, active, loss, compression_error, budget); }
+
+  // What this and the next mini-batches did; share: that of the next in the mean.
+  void take_in(const StepRecord& next, double share) {
+    samples = next.samples;
+    model_order = next.model_order;
+    active += next.active;
+    loss += share * (next.loss - loss);
+    compression_error = std::max(compression_error, next.compression_error);
+    budget = std::max(budget, next.budget);
+  }
 };
 
-// The records of the latest mini-batches: all of them, until a stream is so long that keeping them
-// would cost more memory than the model. Copies share what is complete, so that copying a model
-// does not take longer the longer it has been trained.
+// What all mini-batches did. However many there are, there are at most kMost records: when they are
+// full, each two become one, and from then on a record is that of twice as many mini-batches.
 template <class Record>
 class TraceOf {
  public:
-  static constexpr std::size_t kChunk = 1024;
-  static constexpr std::size_t kChunks = 1024;
+  static constexpr std::size_t kMost = 4096;
+  static constexpr std::size_t kMore = 1024;
 
   void add(const Record& record) {
-    if (chunks_.empty() || chunks_.back()->size() == kChunk) {
-      if (chunks_.size() == kChunks) chunks_.erase(chunks_.begin());
-      chunks_.push_back(std::make_shared<Chunk>());
-      chunks_.back()->reserve(kChunk);
-    } else if (chunks_.back().use_count() > 1) {
-      chunks_.back() = std::make_shared<Chunk>(*chunks_.back());
+    if (in_last_ < stride_) {
+      in_last_ += 1;
+      records_.back().take_in(record, 1 / static_cast<double>(in_last_));
+      return;
     }
-    chunks_.back()->push_back(record);
+    if (records_.size() == kMost) halve();
+    if (records_.size() == records_.capacity()) records_.reserve(records_.size() + kMore);
+    records_.push_back(record);
+    in_last_ = 1;
   }
 
-  std::size_t size() const {
-    return chunks_.empty() ? 0 : (chunks_.size() - 1) * kChunk + chunks_.back()->size();
-  }
+  std::size_t size() const { return records_.size(); }
+  const std::vector<Record>& records() const { return records_; }
+  // Mini-batches in each record, and in the last one.
+  Index stride() const { return stride_; }
+  Index in_last() const { return in_last_; }
 
-  std::vector<Record> records() const {
-    std::vector<Record> all;
-    for (const auto& chunk : chunks_) all.insert(all.end(), chunk->begin(), chunk->end());
-    return all;
+  // A trace that is read back.
+  TraceOf() = default;
+  TraceOf(std::vector<Record> records, Index stride, Index in_last)
+      : records_(std::move(records)), stride_(stride), in_last_(in_last) {
+    require(records_.size() <= kMost && stride_ > 0 && stride_ < (Index{1} << 50) && in_last_ > 0 &&
+                in_last_ <= stride_ && (!records_.empty() || in_last_ == stride_),
+            "The trace in the model file makes no sense.");
   }
 
  private:
-  using Chunk = std::vector<Record>;
+  void halve() {
+    for (std::size_t i = 0; i < kMost / 2; ++i) {
+      records_[i] = records_[2 * i];
+      records_[i].take_in(records_[2 * i + 1], 0.5);
+    }
+    records_.resize(kMost / 2);
+    stride_ *= 2;
+  }
 
-  std::vector<std::shared_ptr<Chunk>> chunks_;
+  std::vector<Record> records_;
+  Index stride_ = 1;
+  Index in_last_ = 1;  // as if there were a full one before the first
 };
 
 using Trace = TraceOf<StepRecord>;
@@ -107,13 +130,6 @@ class MiniBatches {
   Index start_ = 0;
   Index count_ = 0;
 };
-
-// The share that iterate number t = 1, 2, ... takes in an average in which it counts like
-// t^recency (polynomial-decay averaging): about the last 1 / (recency + 1) of the iterates matter,
-// whatever the length of the stream.
-inline double average_share(Index t, double recency) {
-  return (recency + 1) / (static_cast<double>(t) + recency);
-}
 
 // Throws unless what a step has found is bounded. what: "The predictions have"; step: "mini-batch".
 inline void require_bounded(bool bounded, const char* what, double loss, const char* step,

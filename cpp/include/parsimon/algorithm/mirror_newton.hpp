@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "parsimon/algorithm/averaging.hpp"
 #include "parsimon/algorithm/inverse_outer_sum.hpp"
 #include "parsimon/algorithm/learner.hpp"
 #include "parsimon/algorithm/rows_times_vector.hpp"
@@ -139,7 +140,7 @@ class MirrorNewton : public Learner {
     weights_ -= settings_.step.at(steps_) * direction_;
     steps_ += 1;
     count_samples(1);
-    average_ += average_share(steps_, kRecency) * (weights_ - average_);
+    average_ += average_share(static_cast<double>(steps_), kRecency) * (weights_ - average_);
     return loss;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -62,11 +63,23 @@ class Newton {
   // How much the samples that are remembered count in all.
   double remembered() const { return remembered_; }
   bool has_solved() const { return solutions_ > 0; }
+  Index solutions() const { return solutions_; }
   // Samples that are kept as they are.
   Index pending() const { return static_cast<Index>(pending_.size()); }
   // Samples since the last solution.
   double unsolved() const { return unsolved_; }
   double ridge() const { return settings_.ridge + remembered_ * settings_.ridge_per_sample; }
+  // What was predicted for the samples of prepare().
+  ConstRows judged() const { return predictions_.all(); }
+  // How much each of the samples that are kept counts by now.
+  Vector pending_weights() const {
+    Vector weights(pending());
+    for (Index i = 0; i < weights.size(); ++i) {
+      const Pending& sample = pending_[static_cast<std::size_t>(i)];
+      weights(i) = sample.weight * std::exp2((sample.time + 1 - seen_) / settings_.half_life);
+    }
+    return weights;
+  }
 
   // newcomers: which of the samples may join the dictionary, in this order. Returns the mean loss
   // of the weights that predict, before they learn from the samples.
@@ -126,11 +139,8 @@ class Newton {
     const Eigen::Map<const RowMatrix> targets(targets_.data(), count, columns);
     RowMatrix predictions(count, outputs), gradient(count, outputs), wanted(count, outputs);
     RowMatrix solution = statistics.solution();
-    Vector values(count), curvature(count), bend(count), weights(count);
-    for (Index i = 0; i < count; ++i) {
-      const Pending& sample = pending_[static_cast<std::size_t>(i)];
-      weights(i) = sample.weight * std::exp2((sample.time + 1 - seen_) / settings_.half_life);
-    }
+    Vector values(count), curvature(count), bend(count);
+    const Vector weights = pending_weights();
     const auto linearise = [&] {
       linalg::multiply_transpose_by(features, solution, predictions);
       loss_->majorise(predictions, targets, values, gradient, bend);
@@ -165,6 +175,23 @@ class Newton {
     curvature = weights.cwiseProduct(bend);
     absorb_all_but_the_latest(statistics, features, weights, curvature, predictions, gradient);
     fresh_weight_ = unsolved_ = 0;
+  }
+
+  // For the squared loss: L with L L' = H + ridge I, with all samples that count by now. False if
+  // there is none, because H is not finite.
+  bool precision(const SparseFunction& function, RowMatrix& lower) const {
+    Statistics statistics = function.statistics();
+    statistics.forget(std::exp2(-unsolved_ / settings_.half_life));
+    RowMatrix features(statistics.size(), pending());
+    std::vector<Index> all(pending_.size());
+    std::iota(all.begin(), all.end(), Index{0});
+    if (pending() > 0) {
+      KeptSamples kept = kept_;
+      kept.truncate(pending());
+      kept.compare(function.dictionary());
+      function.factor().whiten(kept.values(function.dictionary(), statistics.size()), features);
+    }
+    return statistics.factorise(ridge(), features, all, pending_weights(), lower);
   }
 
   // The statistics have been found by other means, from so many samples; with another ridge, maybe.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "parsimon/algorithm/averaging.hpp"
 #include "parsimon/algorithm/learner.hpp"
 #include "parsimon/algorithm/newton.hpp"
 #include "parsimon/rkhs/compression.hpp"
@@ -23,6 +24,8 @@ struct OnlineSettings {
   bool average = false;
   // Whether they come from weights that are solved, and how; then there is no average.
   std::optional<NewtonSettings> newton = std::nullopt;
+  // Of the average, if there is one.
+  Memory memory = {};
 
   // Whether there are weights that predict beside those that are stepped.
   bool has_predictor() const { return average || newton; }
@@ -82,6 +85,18 @@ class Online : public Learner {
     return budget.at_floor() - budget.at_ceiling();
   }
 
+  // What was left to the caller's judgement, as it was at the first mini-batch.
+  double learning_rate() const { return settings_.step.at(0); }
+  double budget() const { return settings_.compression.budget().at(learning_rate()); }
+  double regularization() const { return settings_.regularization; }
+
+  // From now on, what the average remembers is this.
+  void set_memory(const Memory& memory) {
+    memory.check();
+    settings_.memory = memory;
+  }
+  const Averaging& averaging() const { return averaging_; }
+
   // values = f at the points: the average of the iterates if there is one, else the last.
   template <typename Points>
   void predict(const Points& points, Rows values) const {
@@ -105,7 +120,9 @@ class Online : public Learner {
     function_ = std::move(function);
     if (settings_.newton) function_.keep_statistics();
     follow(samples, batches, std::move(trace));
+    averaging_.restore(batches);
   }
+  void restore_averaging(const Vector& state) { averaging_.restore(state); }
 
  protected:
   // regularizer_scale: the regularizer is (this * lambda / 2) ||f||^2.
@@ -123,6 +140,7 @@ class Online : public Learner {
                 format_number(1 / regularizer_scale) +
                 ": choose a smaller learning rate or regularization.");
     settings_.compression.check(dictionary().kernel());
+    settings_.memory.check();
     if (!settings_.newton) return;
     require(!settings_.average, "Weights that are solved are not averaged.");
     require(!settings_.compression.limit(settings_.compression.budget().at(1), 0).needs_no_factor(),
@@ -220,7 +238,7 @@ class Online : public Learner {
     record.budget = settings_.compression.allowed(record.budget, report.error);
     count_samples(step.count);
     count_batch();
-    update_predictor();
+    update_predictor(step.count);
     settings_.compression.observe(model_order());
     this->record(record, model_order());
     return record;
@@ -232,16 +250,18 @@ class Online : public Learner {
 
   Batch batch_;  // the samples of evaluate()
   NewPoints new_points_;
+  Vector losses_;  // of the samples of a mini-batch before the step, if they can show a change
 
  private:
-  static constexpr double kRecency = 3;
-
   // The one place where the weights that predict follow those that are stepped.
-  void update_predictor() {
-    if (settings_.average) function_.average_in(average_share(batches(), kRecency), scale());
+  void update_predictor(Index samples) {
+    if (!settings_.average) return;
+    const double share = averaging_.share(settings_.memory, samples, losses_, model_order());
+    function_.average_in(share, scale());
   }
 
   double regularizer_scale_;
+  Averaging averaging_;
   RowBuffer predictions_;
 };
 

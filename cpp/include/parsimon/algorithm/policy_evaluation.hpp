@@ -103,7 +103,8 @@ class PolicyEvaluation : public Online {
     for (Index i = 0; i < count; ++i) {
       difference_(i) = transitions.rewards(i) + ahead(i) * values(count + i, 0) - values(i, 0);
     }
-    step.record.loss = 0.5 * difference_.squaredNorm() * mean;
+    losses_ = 0.5 * difference_.cwiseAbs2();
+    step.record.loss = losses_.mean();
     require_bounded(is_bounded(difference_), "The value function has", step.record.loss,
                     "mini-batch", "Choose a smaller learning rate, or scale the rewards.");
 

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "parsimon/algorithm/newton.hpp"
+#include "parsimon/algorithm/noise.hpp"
 #include "parsimon/algorithm/online.hpp"
+#include "parsimon/algorithm/posterior.hpp"
 #include "parsimon/loss/loss.hpp"
 #include "parsimon/rkhs/least_squares.hpp"
 #include "parsimon/types.hpp"
@@ -35,7 +38,9 @@ class Polk : public Online {
       : Online(std::move(kernel), settings, features, outputs, settings.loss->regularizer_scale()),
         loss_(settings.loss) {
     loss_->check_targets(RowMatrix(0, loss_->target_columns(outputs)), outputs);
-    if (settings_.newton) newton_.emplace(*settings_.newton, loss_);
+    if (!settings_.newton) return;
+    newton_.emplace(*settings_.newton, loss_);
+    if (loss_->is_squared()) noise_.emplace(settings_.newton->half_life);
   }
 
   PolkSettings settings() const { return {loss_, Online::settings()}; }
@@ -99,13 +104,15 @@ class Polk : public Online {
 
   void finish_refit(const Refit& refit) {
     require_unchanged_since(refit);
-    const RowMatrix weights = refit.problem.solve(function_, settings_.regularization);
+    const LeastSquares& problem = refit.problem;
+    const LeastSquares::Solution solution = problem.solve(settings_.regularization);
+    const RowMatrix weights = problem.weights(function_, solution);
     if (!weights.allFinite()) throw DivergenceError("The least-squares fit is not finite.");
     function_.function_weights() = weights;
     function_.predictor_weights() = weights;
     if (!newton_) return;
-    assume(refit.problem.normal(), refit.problem.right(),
-           refit.problem.coordinates(settings_.regularization), refit.problem.count());
+    assume(problem.normal(), problem.right(), solution.coordinates, problem.count());
+    noise_->assume(problem.differences(solution), problem.mean_outside(), problem.count());
   }
 
   // -- weights that are solved
@@ -127,16 +134,11 @@ class Polk : public Online {
     function_.statistics().grow(function_.basis_size());
     function_.predictor_weights() = function_.function_weights().eval();
   }
-  // The weight of ||f||^2 / 2 beside the mean loss of the samples that are remembered.
+  // Of solved weights: relative to the samples that are remembered.
   double regularization() const {
-    if (!newton_ || newton_->remembered() == 0) {
-      return settings_.regularization * loss_->regularizer_scale();
-    }
-    return newton_->ridge() / newton_->remembered();
+    if (!newton_ || newton_->remembered() == 0) return settings_.regularization;
+    return newton_->ridge() / (newton_->remembered() * loss_->regularizer_scale());
   }
-  // Of the first mini-batch.
-  double learning_rate() const { return settings_.step.at(0); }
-  double budget() const { return settings_.compression.budget().at(learning_rate()); }
   const Newton& newton() const { return *newton_; }
   Index target_columns() const { return loss_->target_columns(outputs()); }
   void restore_newton(const Statistics::State& statistics, const Newton::State& state) {
@@ -194,6 +196,26 @@ class Polk : public Online {
     return report;
   }
 
+  // How well the function that predicts is known, and the noise of the targets, both for the
+  // squared loss. The first is kept as long as nothing is learned.
+  std::shared_ptr<Posterior> posterior() {
+    require(noise_.has_value(),
+            "The standard deviation of predictions is known for the squared loss and the solver "
+            "newton, which keeps the statistics that tell it.");
+    const std::pair<Index, Index> now{samples(), newton_->solutions()};
+    if (posterior_ && posterior_at_ == now) return posterior_;
+    RowMatrix lower;
+    require(newton_->precision(function_, lower), "The statistics of the model are not finite.");
+    posterior_ = std::make_shared<Posterior>(Span(dictionary(), function_.factor()), lower,
+                                             newton_->ridge());
+    posterior_at_ = now;
+    return posterior_;
+  }
+  // Empty if it is not known.
+  Vector noise_variance() const { return noise_ ? noise_->variance(newton_->ridge()) : Vector(); }
+  const std::optional<Noise>& noise() const { return noise_; }
+  void restore_noise(const Vector& state) { noise_->restore(state, outputs()); }
+
   // The coordinates of the function that predicts.
   RowMatrix solution() const {
     require(is_solved(), "The weights of this model are not solved.");
@@ -222,9 +244,31 @@ class Polk : public Online {
     if (solves) {
       step.record.loss = newton_->prepare(function_, samples, batch_, targets, move.active);
     }
+    const double outside = measures_outside(samples.rows()) ? first_outside(sample_weights) : -1;
     const StepRecord record = finish(step, function_.apply(move));
     if (solves) newton_->learn(function_, targets, sample_weights);
+    if (solves && noise_) noise_->observe(newton_->judged(), targets, sample_weights);
+    if (outside >= 0) noise_->observe_outside(outside);
     return record;
+  }
+
+  bool measures_outside(Index count) const {
+    return noise_ && (samples() + count) / Noise::kApart > samples() / Noise::kApart;
+  }
+
+  // Of the first sample of the mini-batch: its weight times the squared norm of what lies outside
+  // the span of the basis.
+  double first_outside(const Eigen::Ref<const Vector>& sample_weights) {
+    const Index size = function_.basis_size();
+    const Index count = batch_.kernel_values.columns();
+    ensure_size(self_kernel_, count);
+    dictionary().kernel().diagonal(batch_.views.data(), self_kernel_.head(count));
+    auto column = first_column_.resize(size, 1), coordinates = first_coordinates_.resize(size, 1);
+    for (Index i = 0; i < size; ++i) column(i, 0) = batch_.kernel_values.row(i)(0);
+    if (size > 0) function_.factor().whiten(column, coordinates);
+    double outside = self_kernel_(0);
+    for (Index i = 0; i < size; ++i) outside -= coordinates(i, 0) * coordinates(i, 0);
+    return std::max(0.0, outside) * (sample_weights.size() == 0 ? 1 : sample_weights(0));
   }
 
   template <typename Samples>
@@ -243,10 +287,15 @@ class Polk : public Online {
   LossPtr loss_;
   std::optional<Newton> newton_;
   bool scouts_ = false;
+  std::optional<Noise> noise_;
+  std::shared_ptr<Posterior> posterior_;
+  std::pair<Index, Index> posterior_at_;
 
   Widened widened_;
   RowBuffer gradient_;
-  Vector losses_;
+  RowBuffer first_column_;  // of the kernel values of a mini-batch
+  RowBuffer first_coordinates_;
+  Vector self_kernel_;
 };
 
 }  // namespace parsimon

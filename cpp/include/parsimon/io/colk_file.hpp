@@ -94,11 +94,12 @@ template <class Problem>
 Compositional<Problem> compositional_from_archive(const Archive& archive, Problem problem,
                                                   KernelPtr kernel = nullptr) {
   const auto state = detail::read(archive, detail::CompositionalState{{std::move(kernel), {}}});
-  const auto& [known, settings, progress, learned] = state.online;
+  const auto& [known, settings, progress, learned, averaging] = state.online;
   Compositional<Problem> model(known, std::move(problem), settings, progress.features,
                                progress.outputs);
   model.restore(state.online.function(), state.tracked.transpose(), progress.samples,
                 progress.batches, progress.trace, state.trace);
+  state.online.finish(model);
   return model;
 }
 
@@ -124,10 +125,11 @@ inline PolicyEvaluation policy_evaluation_from_archive(const Archive& archive,
                                                        KernelPtr kernel = nullptr) {
   detail::require_algorithm(archive, "policy_evaluation");
   const auto state = detail::read(archive, detail::PolicyEvaluationState{{std::move(kernel), {}}});
-  const auto& [known, settings, progress, learned] = state.online;
+  const auto& [known, settings, progress, learned, averaging] = state.online;
   PolicyEvaluation model(known, settings, progress.features);
   model.restore(state.online.function(), state.tracker.function(known, 1), progress.samples,
                 progress.batches, progress.trace);
+  state.online.finish(model);
   return model;
 }
 

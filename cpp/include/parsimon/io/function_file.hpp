@@ -18,6 +18,12 @@
 
 namespace parsimon::detail {
 
+// Infinity is no number in a file.
+inline double or_zero(double number) { return std::isinf(number) ? 0 : number; }
+inline double or_infinity(double number) {
+  return number == 0 ? std::numeric_limits<double>::infinity() : number;
+}
+
 template <class File>
 void fields(File& file, Compression& compression) {
   BudgetSchedule budget = compression.budget();
@@ -36,27 +42,42 @@ void fields(File& file, Compression& compression) {
   if constexpr (File::reads) compression = Compression::restore(budget, name, parameters);
 }
 
+// None if nothing bounds it, as in files of the first versions.
+template <class File>
+void memory(File& file, Memory& memory) {
+  const std::string name = "average.memory";
+  Vector numbers(2);
+  if constexpr (File::reads) {
+    if (!file.archive.has(file.prefix + name)) return;
+  } else {
+    if (!memory.is_bounded()) return;
+    numbers << or_zero(memory.half_life), memory.adapts ? 1.0 : 0.0;
+  }
+  file(name, numbers, 2);
+  memory = {or_infinity(numbers(0)), numbers(1) != 0};
+  memory.check();
+}
+
 template <class File>
 void fields(File& file, OnlineSettings& settings) {
   named(file, "step", settings.step);
   fields(file, settings.compression);
   file("regularization", settings.regularization);
   file("average", settings.average);
+  memory(file, settings.memory);
   bool solved = settings.newton.has_value();
   if constexpr (File::reads) solved = file.archive.has(file.prefix + "newton");
   if (!solved) return;
   Vector numbers(4);
   if constexpr (!File::reads) {
     const NewtonSettings& newton = *settings.newton;
-    // 0 stands for never.
-    const double half_life = std::isinf(newton.half_life) ? 0 : newton.half_life;
-    numbers << newton.ridge, newton.ridge_per_sample, half_life, newton.adapts ? 1.0 : 0.0;
+    numbers << newton.ridge, newton.ridge_per_sample, or_zero(newton.half_life),
+        newton.adapts ? 1.0 : 0.0;
   }
   file("newton", numbers, 4);
   if constexpr (File::reads) {
-    settings.newton.emplace(NewtonSettings{
-        numbers(0), numbers(1),
-        numbers(2) == 0 ? std::numeric_limits<double>::infinity() : numbers(2), numbers(3) != 0});
+    settings.newton.emplace(
+        NewtonSettings{numbers(0), numbers(1), or_infinity(numbers(2)), numbers(3) != 0});
     settings.newton->check();
   }
 }
@@ -69,7 +90,7 @@ RowMatrix trace_matrix(const TraceOf<Record>& trace) {
                    std::tuple_size_v<decltype(Record().numbers())>);
   double* next = matrix.data();
   const auto put = [&](auto&... numbers) { ((*next++ = static_cast<double>(numbers)), ...); };
-  for (Record& record : trace.records()) std::apply(put, record.numbers());
+  for (Record record : trace.records()) std::apply(put, record.numbers());
   return matrix;
 }
 
@@ -86,11 +107,18 @@ void fields(File& file, const std::string& name, TraceOf<Record>& trace) {
               "The trace in the model file counts what cannot be counted.");
       number = static_cast<Number>(*next++);
     };
-    for (Index i = 0; i < matrix.rows(); ++i) {
-      Record record;
+    std::vector<Record> records(static_cast<std::size_t>(matrix.rows()));
+    for (Record& record : records) {
       std::apply([&](auto&... numbers) { (take(numbers), ...); }, record.numbers());
-      trace.add(record);
     }
+    if (file.archive.has(file.prefix + name + ".stride")) {
+      const auto counts = file.archive.get_integers(file.prefix + name + ".stride", 2);
+      trace = TraceOf<Record>(std::move(records), counts[0], counts[1]);
+    } else {  // a file of the first versions, with a record for each mini-batch
+      for (const Record& record : records) trace.add(record);
+    }
+  } else if (trace.stride() > 1) {
+    file(name + ".stride", std::vector<Index>{trace.stride(), trace.in_last()});
   }
 }
 
@@ -239,14 +267,19 @@ struct OnlineState {
   Settings settings;
   Progress progress = {};
   FunctionState learned = {};
+  Vector averaging = {};  // if its memory is bounded
 
   template <class Model>
   static OnlineState of(const Model& model) {
     return {model.dictionary().kernel_pointer(), model.settings(), Progress::of(model),
-            FunctionState::of(model.function())};
+            FunctionState::of(model.function()), model.averaging().state()};
   }
 
   SparseFunction function() const { return learned.function(kernel, progress.outputs); }
+  // The rest of a model that is read back.
+  void finish(Online& model) const {
+    if (averaging.size() > 0) model.restore_averaging(averaging);
+  }
 };
 
 template <class File, class Settings>
@@ -257,6 +290,15 @@ void fields(File& file, OnlineState<Settings>& state) {
   // The weights that predict, if they are others, are beside those of the function.
   fields(file, state.learned, state.progress.features,
          (state.settings.has_predictor() ? 2 : 1) * state.progress.outputs);
+  if (state.settings.memory.is_bounded()) {
+    file("average.state", state.averaging, Averaging::kNumbers);
+  } else {
+    if constexpr (File::reads) {
+      require(!file.archive.has("average.state"),
+              "The model file does not tell how its average forgets.");
+    }
+    state.averaging.resize(0);
+  }
 }
 
 }  // namespace parsimon::detail

@@ -136,12 +136,15 @@ void fields(File& file, HybridState& state) {
 }
 
 inline Spppot read_spppot(const Archive& archive, const KernelPtr& kernel) {
-  const auto state = read(archive, SpppotState{{kernel, {}}});
-  const auto& [known, settings, progress, learned] = state.online;
+  SpppotState empty;
+  empty.online.kernel = kernel;
+  const SpppotState state = read(archive, std::move(empty));
+  const auto& [known, settings, progress, learned, averaging] = state.online;
   SparseFunction function = state.online.function();
   Spppot model(known, settings, state.place.domain, state.place.quadrature);
   model.restore(std::move(function), progress.samples, progress.batches, progress.trace,
                 state.kernel_with_nodes);
+  state.online.finish(model);
   return model;
 }
 

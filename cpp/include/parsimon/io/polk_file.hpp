@@ -51,6 +51,7 @@ inline Archive to_archive(const Polk& polk) {
   detail::Writer file{archive};
   fields(file, state, polk.function().basis_size(), polk.outputs(), polk.target_columns(),
          polk.features());
+  if (polk.noise()) file("noise", polk.noise()->state());
   return archive;
 }
 
@@ -62,12 +63,14 @@ inline Polk polk_from_archive(const Archive& archive, KernelPtr kernel = nullptr
   const detail::Progress& progress = state.progress;
   Polk polk(state.kernel, state.settings, progress.features, progress.outputs);
   polk.restore(state.function(), progress.samples, progress.batches, progress.trace);
+  state.finish(polk);
   if (polk.is_solved()) {
     detail::SolvedState solved;
     detail::Reader file{archive};
     const Index size = archive.get_integer("factor.size");
     fields(file, solved, size, polk.outputs(), polk.target_columns(), polk.features());
     polk.restore_newton(solved.statistics, solved.newton);
+    if (polk.noise()) polk.restore_noise(archive.get_vector("noise"));
   }
   return polk;
 }

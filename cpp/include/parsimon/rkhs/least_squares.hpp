@@ -24,7 +24,8 @@ class LeastSquares {
  public:
   LeastSquares(const SparseFunction& function, Index outputs)
       : normal_(RowMatrix::Zero(function.basis_size(), function.basis_size())),
-        right_(RowMatrix::Zero(function.basis_size(), outputs)) {}
+        right_(RowMatrix::Zero(function.basis_size(), outputs)),
+        squares_(Vector::Zero(outputs)) {}
 
   // counts: one number c_i a sample.
   void add(const SparseFunction& function, const ConstRows& samples, const ConstRows& targets,
@@ -38,11 +39,23 @@ class LeastSquares {
       auto features = whitened_.resize(size, count);
       function.factor().whiten(block.topRows(size), features);
       auto weighted = weighted_.resize(size, count);
+      Vector outside(count);
+      function.dictionary().kernel().diagonal(views_.data(), outside);
       for (Index i = 0; i < size; ++i) {
-        for (Index k = 0; k < count; ++k) weighted(i, k) = features(i, k) * counts(start + k);
+        for (Index k = 0; k < count; ++k) {
+          weighted(i, k) = features(i, k) * counts(start + k);
+          outside(k) -= features(i, k) * features(i, k);
+        }
       }
+      outside_ += outside.cwiseMax(0.0).dot(counts.segment(start, count));
       add_product(weighted, features, true, normal_);
       add_product(weighted, targets.middleRows(start, count), false, right_);
+    }
+    for (Index i = 0; i < samples.rows(); ++i) {
+      if (counts(i) > 0) used_ += 1;
+      for (Index c = 0; c < squares_.size(); ++c) {
+        squares_(c) += counts(i) * targets(i, c) * targets(i, c);
+      }
     }
     count_ += static_cast<double>(samples.rows());
   }
@@ -51,33 +64,61 @@ class LeastSquares {
   const RowMatrix& right() const { return right_; }
   double count() const { return count_; }
 
-  // One row of weights for each point of the dictionary, zero outside the basis.
-  RowMatrix solve(const SparseFunction& function, double ridge) const {
-    RowMatrix weights = RowMatrix::Zero(function.model_order(), right_.cols());
-    if (normal_.rows() == 0) return weights;
-    function.factor().unwhiten(coordinates(ridge), weights.topRows(normal_.rows()));
-    return weights;
-  }
+  struct Solution {
+    RowMatrix coordinates;  // in the orthonormal basis of the span
+    RowMatrix lower;        // L L' = H + damping I
+    double damping;
+  };
 
-  // Of the same function, in the orthonormal coordinates.
-  RowMatrix coordinates(double ridge) const {
+  Solution solve(double ridge) const {
     double trace = 0;
     for (Index i = 0; i < normal_.rows(); ++i) trace += normal_(i, i);
-    double damping =
-        std::max({ridge * count_, kSmallestRidge * trace, std::numeric_limits<double>::min()});
-    RowMatrix normal = normal_, solution = right_;
+    Solution solution{
+        right_, normal_,
+        std::max({ridge * count_, kSmallestRidge * trace, std::numeric_limits<double>::min()})};
     const auto damped = [&] {
-      normal = normal_;
-      for (Index i = 0; i < normal.rows(); ++i) normal(i, i) += damping;
-      return linalg::cholesky(normal);
+      solution.lower = normal_;
+      for (Index i = 0; i < normal_.rows(); ++i) solution.lower(i, i) += solution.damping;
+      return linalg::cholesky(solution.lower);
     };
     // Rounding may eat up a ridge that is too small. No ridge mends what is not finite.
     while (!damped()) {
-      if (!(damping < trace)) throw DivergenceError("The least-squares fit is not finite.");
-      damping *= 10;
+      if (!(solution.damping < trace)) {
+        throw DivergenceError("The least-squares fit is not finite.");
+      }
+      solution.damping *= 10;
     }
-    linalg::solve_cholesky(normal, solution);
+    linalg::solve_cholesky(solution.lower, solution.coordinates);
     return solution;
+  }
+
+  // One row of weights for each point of the dictionary, zero outside the basis.
+  RowMatrix weights(const SparseFunction& function, const Solution& solution) const {
+    RowMatrix weights = RowMatrix::Zero(function.model_order(), right_.cols());
+    if (normal_.rows() == 0) return weights;
+    function.factor().unwhiten(solution.coordinates, weights.topRows(normal_.rows()));
+    return weights;
+  }
+
+  // The mean of c_i times the squared norm of what lies outside the span of k(x_i, .).
+  double mean_outside() const { return used_ > 0 ? outside_ / used_ : 0; }
+
+  // How far targets are from the solution on average, c_i times squared, for each output: what is
+  // left of them, for each sample that fitting has not used up, n - tr(H (H + damping I)^-1).
+  Vector differences(const Solution& solution) const {
+    GramFactor root;
+    root.assign_inverse_of(solution.lower);
+    const double damping = solution.damping;
+    const double free =
+        used_ - static_cast<double>(normal_.rows()) + damping * root.inverse_diagonal().sum();
+    Vector left = squares_;
+    for (Index i = 0; i < normal_.rows(); ++i) {
+      for (Index c = 0; c < left.size(); ++c) {
+        const double v = solution.coordinates(i, c);
+        left(c) -= v * (right_(i, c) + damping * v);
+      }
+    }
+    return free > 0 ? Vector((left / free).cwiseMax(0.0)) : Vector(Vector::Zero(left.size()));
   }
 
  private:
@@ -99,7 +140,10 @@ class LeastSquares {
 
   RowMatrix normal_;
   RowMatrix right_;
+  Vector squares_;  // sum of c_i y_i^2
+  double outside_ = 0;
   double count_ = 0;
+  double used_ = 0;  // samples that count at all
 
   std::vector<View> views_;
   RowBuffer values_;

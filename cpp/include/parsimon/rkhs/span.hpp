@@ -53,9 +53,9 @@ class Span {
   // in the span, one column each, and the squared norms of what lies outside, none below 0.
   template <typename Points, typename Use>
   void for_each_block(const Points& points, const Use& use) const {
-    require(points.cols() == basis_.features(),
-            "The points have " + std::to_string(points.cols()) +
-                " features, but the dictionary's have " + std::to_string(basis_.features()) + ".");
+    require(points.cols() == basis_.features(), "The points have " + std::to_string(points.cols()) +
+                                                    " features, but the dictionary's have " +
+                                                    std::to_string(basis_.features()) + ".");
     std::vector<View> views;
     RowBuffer values, coordinates;
     Widened widened;
