@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
+from timeit import timeit
 from typing import Any, ClassVar
 
 import numpy as np
@@ -337,8 +338,8 @@ def river_overhead(samples: int = 2000, features: int = 10) -> float:
         for x, row, label in zip(X, rows, labels, strict=True):
             array = np.concatenate([x, np.zeros(width - features)])[None]
             target = np.array([wrapped._labels[label]])
-            direct = machine.time_of(partial(estimator.partial_fit, array, target))
-            extra.append(machine.time_of(partial(wrapped.learn_one, row, label)) - direct)
+            direct = timeit(partial(estimator.partial_fit, array, target), number=1)
+            extra.append(timeit(partial(wrapped.learn_one, row, label), number=1) - direct)
     return 1e6 * float(np.median(extra))
 
 

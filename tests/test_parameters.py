@@ -40,7 +40,7 @@ def function(*blocks):
 
 
 def test_all_estimators_are_here():
-    assert len(ESTIMATORS) == 14
+    assert len(ESTIMATORS) == 15
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
