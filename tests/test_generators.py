@@ -9,6 +9,7 @@ from scipy.stats import chi2, kstest, truncnorm
 from sklearn.svm import SVC
 
 from parsimon.datasets import (
+    make_deliveries,
     make_multidist,
     make_poisson_gaussian,
     make_regression_outliers,
@@ -204,3 +205,47 @@ class TestSinc:
     def test_bad_arguments(self, bad):
         with pytest.raises(ValueError, match=next(iter(bad))):
             make_sinc(**bad)
+
+
+# -- deliveries ------------------------------------------------------------------------------------
+
+
+def test_deliveries_have_numbers_text_gaps_and_a_city_that_comes_late():
+    columns, y = make_deliveries(5000, random_state=0)
+    assert all(len(values) == 5000 for values in columns.values())
+    assert set(y) == {"late", "on time"}
+    assert 0.4 < (y == "late").mean() < 0.6
+    gaps = {name: np.isnan(v).mean() for name, v in columns.items() if v.dtype.kind == "f"}
+    assert 0.01 < gaps.pop("weight") < 0.03
+    assert set(gaps.values()) == {0}
+    new = np.flatnonzero(columns["city"] == "Zadar")
+    assert 3000 <= new.min() < 3050
+    assert len(set(columns["city"][:3000])) == 6
+    again, labels = make_deliveries(5000, random_state=0)
+    assert all((again[name] == columns[name]).all() for name in ("distance", "city", "vehicle"))
+    assert (labels == y).all()
+
+
+def test_deliveries_change_where_they_are_told_to():
+    columns, y = make_deliveries(5000, random_state=0)
+    changed, other = make_deliveries(5000, change_at=2000, random_state=0)
+    assert all((changed[name] == columns[name]).all() for name in ("distance", "hour", "city"))
+    assert (other[:2000] == y[:2000]).all()
+    assert (other[2000:] != y[2000:]).mean() > 0.1
+    # In the evening hours, what was late is on time and the other way round.
+    hour = columns["hour"][2000:]
+    differs = other[2000:] != y[2000:]
+    assert differs[(hour > 15) & (hour < 24)].mean() > 3 * differs[(hour > 4) & (hour < 12)].mean()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_samples": 0}, "n_samples must be an integer of at least 1; got 0"),
+        ({"change_at": -1}, "change_at must be an integer of at least 0, or None; got -1"),
+        ({"change_at": 0.5}, "change_at must be an integer"),
+    ],
+)
+def test_deliveries_that_make_no_sense(options, message):
+    with pytest.raises(ValueError, match=message):
+        make_deliveries(**options)
