@@ -70,7 +70,9 @@ def test_train_predict_evaluate_inspect(folder, capsys, how):
     assert float(trained["test accuracy"]) > 0.95
     assert "model.parsimon" in trained["written"]
     if "tqdm" in sys.modules:
-        assert ("StreamingPipeline" if how else "POLKClassifier: 100%") in shown
+        assert (
+            "StreamingPipeline" if how else "POLKClassifier: solving for the weights: 100%"
+        ) in shown
 
     model = parsimon.load("model.parsimon")
     assert isinstance(model, StreamingPipeline)

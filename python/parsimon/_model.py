@@ -258,7 +258,11 @@ class ModelEstimator(BaseEstimator):
     def _evaluate(self, X: ArrayLike, of: Callable[[Any], Any] = _LEARNED) -> Array:
         """Values of a function of the core's model, by default of the one that was learned."""
         model = self._fitted_model()
-        return self._values_of(model, self._validate_samples(X), of)
+        checked = self._validate_samples(X)
+        if sparse.issparse(checked):
+            return self._values_of(model, checked, of)
+        with threads_of(self.n_jobs):
+            return np.asarray(of(model)(checked))
 
     def _values_of(self, model: Any, checked: Any, of: Callable[[Any], Any] = _LEARNED) -> Array:
         """Return the same for samples that have been validated."""

@@ -77,7 +77,8 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
 
     Attributes
     ----------
-    {offset_, dictionary_, weights_, model_order_, expansion_, n_features_in_, t_, trace_}
+    {offset_, dictionary_, weights_, model_order_, expansion_, n_features_in_, kernel_,
+    learning_rate_, regularization_, epochs_, t_, trace_}
 
     References
     ----------

@@ -272,7 +272,7 @@ class Newton {
   // Samples that are kept as they are.
   static constexpr Index kKept = 1024;
   // How often the parabolas of the latest samples are moved to where the function is by then.
-  static constexpr int kRounds = 4;
+  static constexpr int kRounds = 8;
   // If memory adapts: samples that are remembered at most, per point. Points come and go, and what
   // the past says of late ones is not exact: it must not outweigh the present for ever. The weights
   // are as uncertain as one sample in so many makes them, which nobody will notice.
