@@ -23,9 +23,9 @@ class DivergenceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// No sensible model comes near weights or kernel values like these. A step that finds larger ones is
-// refused; so are files with weights beyond kLargestStored, which leaves room for what compression
-// does to those of a step that is just accepted. Squares of both are finite.
+// No sensible model comes near weights or kernel values like these. A step that finds larger ones
+// is refused; so are files with weights beyond kLargestStored, which leaves room for what
+// compression does to those of a step that is just accepted. Squares of both are finite.
 inline constexpr double kLargestWeight = 1e90;
 inline constexpr double kLargestStored = 1e100;
 
