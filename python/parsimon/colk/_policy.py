@@ -152,7 +152,7 @@ class PolicyEvaluator(ModelEstimator):
     epochs: int = 1
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = "auto"
+    half_life: float | str | None = None
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
