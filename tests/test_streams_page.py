@@ -33,9 +33,11 @@ def test_the_page_says_what_happens(tmp_path, monkeypatch):
         exec(block, names)
     result = names["result"]
     assert result.summary["samples"] == 200_000
-    (found,) = result.drift
+    found, *later = result.drift
     said = int(re.search(r"found, ([\d,]+)\s+samples after", PAGE)[1].replace(",", ""))
-    assert 100_000 < found < 100_000 + 2 * said
+    assert 100_000 < found < 100_000 + 4 * said
+    # While the model still learns.
+    assert all(change < 105_000 for change in later)
     assert (tmp_path / "deliveries.png").read_bytes().startswith(b"\x89PNG")
 
 
