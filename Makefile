@@ -20,8 +20,12 @@ SOURCES := $(shell find cpp/include cpp/bindings cmake licenses python -type f !
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export CMAKE_GENERATOR := Ninja
 
+COMMA := ,
+SPACE := $(subst ,, )
+
 .NOTPARALLEL:
-.PHONY: help demo test test-python test-cpp test-slow test-lowest lint format bench sanitize clean
+.PHONY: help demo test test-python test-cpp test-slow test-lowest lint format bench clean \
+        sanitize sanitize-thread fuzz
 
 help:
 	@echo "make demo         train on a stream, compare with SVC, write demo.png"
@@ -31,6 +35,8 @@ help:
 	@echo "make test-lowest  pytest with the lowest versions that pyproject.toml declares"
 	@echo "make bench        benchmarks"
 	@echo "make sanitize     the C++ tests under the address and undefined-behaviour sanitizers"
+	@echo "make sanitize-thread  those of threads under the thread sanitizer"
+	@echo "make fuzz SECONDS=600  model files that are changed at random, with libFuzzer"
 	@echo "make format       format all C++ and Python"
 	@echo "make clean        remove everything that make built"
 	@echo "PYTHON=python3.12 make ...  uses another interpreter (after make clean)"
@@ -74,13 +80,43 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m pytest bench --benchmark-enable $(ARGS)
 
-sanitize: $(VENV)/.tools
-	$(BIN)/cmake -S . -B $(BUILD)/sanitize -DPARSIMON_TESTS=ON \
+# Nothing is optimised much: compiling takes longer than running.
+SANITIZE = $(BIN)/cmake -S . -B $(BUILD)/$(1) -DPARSIMON_TESTS=ON -DCMAKE_BUILD_TYPE=None \
 	  -DCMAKE_PREFIX_PATH="$$(cat $(VENV)/.tools)" \
-	  -DCMAKE_CXX_FLAGS="-fsanitize=address,undefined -fno-sanitize-recover=all" \
-	  -DCMAKE_BUILD_TYPE=RelWithDebInfo
+	  -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=$(2) -fno-sanitize-recover=all"
+
+sanitize: $(VENV)/.tools
+	$(call SANITIZE,sanitize,address$(COMMA)undefined)
 	$(BIN)/cmake --build $(BUILD)/sanitize
-	$(BIN)/ctest --test-dir $(BUILD)/sanitize --output-on-failure
+	$(BIN)/ctest --test-dir $(BUILD)/sanitize --output-on-failure --parallel 2
+
+# What several threads do: products of matrices, and models and their traces that they share.
+THREADED := test_products test_threads
+sanitize-thread: $(VENV)/.tools
+	$(call SANITIZE,sanitize-thread,thread)
+	$(BIN)/cmake --build $(BUILD)/sanitize-thread --target $(THREADED)
+	$(BIN)/ctest --test-dir $(BUILD)/sanitize-thread --output-on-failure \
+	  -R '^($(subst $(SPACE),|,$(THREADED)))$$'
+
+# Files of all algorithms, changed and changed again. Seeds are made; what is found stays in
+# build/fuzz/corpus, and a file that breaks something is written to build/fuzz.
+SECONDS ?= 60
+FUZZ_CXX ?= clang++
+FUZZ = $(FUZZ_CXX) -std=c++17 -O1 -g1 -DEIGEN_MPL2_ONLY -Icpp/include \
+	  -isystem "$$(cat $(VENV)/.tools)/cmeel.prefix/include/eigen3" -pthread
+fuzz: $(VENV)/.tools
+	mkdir -p $(BUILD)/fuzz/corpus $(BUILD)/fuzz/seeds
+	@echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { return 0; }' \
+	  | $(FUZZ_CXX) -x c++ -fsanitize=fuzzer,address,undefined - -o $(BUILD)/fuzz/probe 2>/dev/null \
+	  || { echo "make fuzz needs clang with libFuzzer, which is not here; on Debian, install clang" \
+	       "and libclang-rt-dev. FUZZ_CXX names another compiler."; exit 1; }
+	$(FUZZ) cpp/tests/make_seeds.cpp -o $(BUILD)/fuzz/make_seeds
+	$(BUILD)/fuzz/make_seeds $(BUILD)/fuzz/seeds
+	$(FUZZ) -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	  cpp/tests/fuzz_reader.cpp -o $(BUILD)/fuzz/fuzz_reader
+	$(BUILD)/fuzz/fuzz_reader -max_total_time=$(SECONDS) -timeout=20 -max_len=60000 \
+	  -rss_limit_mb=2048 -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 \
+	  $(BUILD)/fuzz/corpus $(BUILD)/fuzz/seeds
 
 clean:
 	rm -rf $(VENV) $(BUILD) .mypy_cache .pytest_cache .ruff_cache

@@ -17,6 +17,7 @@ COMMANDS = {
     "novelty": "bench.novelty",
     "soak": "bench.soak",
     "accuracy": "bench.accuracy",
+    "densities": "bench.densities",
     "compare": "bench.compare",
     "paper": "bench.papers",
     "intensity": "bench.papers.intensity",

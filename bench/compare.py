@@ -35,6 +35,8 @@ from bench.cli import left_out, positive_int
 from bench.report import Column, Table, one, two_digits
 from bench.runner import QUICK, Experiment, Figures, Like, Method, Result, Row, Run
 from bench.tasks import Task
+from parsimon._io import to_archive
+from parsimon._model import ModelEstimator
 
 LIMIT, QUICK_LIMIT = 600, 3
 # Predictions may take this part of the limit; of a slow method only the first are made.
@@ -242,7 +244,10 @@ def saved_bytes(model: Any) -> int:
         return int(model.saved_bytes_)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        if hasattr(model, "save"):
+        if isinstance(model, ModelEstimator):
+            # Whatever class of this folder it is: a file holds estimators of the package alone.
+            to_archive(model).write(str(path))
+        elif hasattr(model, "save"):
             model.save(path)
         else:
             with path.open("wb") as file:

@@ -27,7 +27,8 @@ from bench.report import Promise, at_least, at_most
 from bench.runner import Figures
 from bench.speed import before_each_batch, blocks, ratios, train
 from bench.tasks import Array, Task, mnist, multidist
-from parsimon import POLKClassifier, _core, kernels
+from parsimon import POLKClassifier, POLKRegressor, _core, kernels
+from parsimon.datasets import make_regression_outliers
 
 # Samples of a long stream, those before it begins in which the model grows, and those of a call.
 STREAM = (1_000_000, 20_000, 1000)
@@ -151,6 +152,33 @@ def long_stream(repeat: int) -> Iterator[Promise]:
     name = f"{about}, resident memory over that after the first tenth"
     before, after = memory[start + tenth - 1], memory[-1]
     yield at_most(name, after / before, 1.05, f"{before:.0f} and {after:.0f} MB")
+
+
+def tiny_budgets(repeat: int) -> Iterator[Promise]:
+    """Time of a sample where double precision bounds the model over that where a budget does."""
+    X, y = make_regression_outliers(20_000, random_state=0)
+    taken, orders = [], []
+    for budget in (1e-3, 1e-8):
+        model = POLKRegressor(
+            kernel=kernels.Gaussian(0.06),
+            solver="sgd",
+            learning_rate=0.5,
+            budget=budget,
+            regularization=1e-6,
+            batch_size=1,
+        )
+        model.partial_fit(X[:10_000], y[:10_000])
+
+        def go_on(model: POLKRegressor = model) -> None:
+            deepcopy(model).partial_fit(X[10_000:], y[10_000:])
+
+        taken.append(seconds_of(go_on, repeat) / 10_000)
+        orders.append(model.model_order_)
+    detail = " and ".join(
+        f"{1e6 * each:.1f} us at {order} points" for each, order in zip(taken, orders, strict=True)
+    )
+    name = "single samples, time with budget 1e-8 over that with 1e-3"
+    yield at_most(name, taken[1] / taken[0], 10, detail)
 
 
 def with_points(model_order: int, features: int, **settings: Any) -> POLKClassifier:
@@ -290,6 +318,7 @@ CHECKS: dict[str, Callable[[int], Iterator[Promise]]] = {
     "one_by_one": one_by_one,
     "small": small_models,
     "stream": long_stream,
+    "tiny_budgets": tiny_budgets,
     "prediction": prediction,
     "threads": two_threads,
     "precision": single_precision,

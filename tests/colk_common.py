@@ -23,6 +23,7 @@ PAPER = {
     "regularization": 1e-6,
     "normalize_y": False,
     "shuffle": False,
+    "solver": "sgd",
 }
 GIVEN = {**PAPER, "learning_rate": 0.1, "parsimony": 0.5, "batch_size": 8}
 
@@ -47,8 +48,12 @@ ESTIMATORS = {
     "last iterate": lambda: COLKRegressor(**GIVEN, average=False),
     "no compression": lambda: COLKRegressor(**{**GIVEN, "parsimony": 0.0}),
     "two targets": lambda: COLKRegressor(**GIVEN),
-    "classes": lambda: COLKClassifier(epochs=2, random_state=0),
-    "two classes": lambda: COLKClassifier("cvar", level=0.5, epochs=2, random_state=0),
+    "solved": lambda: COLKRegressor("moments", batch_size=8, random_state=0),
+    "solved classes": lambda: COLKClassifier(epochs=2, random_state=0),
+    "classes": lambda: COLKClassifier(solver="sgd", epochs=2, random_state=0),
+    "two classes": lambda: COLKClassifier(
+        "cvar", level=0.5, solver="sgd", epochs=2, random_state=0
+    ),
     "gtd": lambda: PolicyEvaluator(**POLICY),
     "td": lambda: PolicyEvaluator("td", schedule="sqrt", average=False, **POLICY),
     "policy, held order": lambda: PolicyEvaluator(budget=AdaptiveBudget(8), **POLICY),

@@ -9,13 +9,14 @@ from parsimon.datasets import make_poisson_gaussian
 
 INTENSITIES = [SPPPOTIntensity, MirrorNewtonIntensity, HybridIntensity]
 # Few nodes that see every point: quick, and the integral comes out right.
-LINE = {"domain": (0, 1), "grid_size": 20, "bandwidth": 0.08, "epochs": 10, "random_state": 0}
+# By the steps of the paper.
+STEPS = {"solver": "sgd", "epochs": 10, "random_state": 0}
+LINE = {"domain": (0, 1), "grid_size": 20, "bandwidth": 0.08, **STEPS}
 PLANE = {
     "domain": [(0, 1), (-2, 3)],
     "grid_size": (7, 8),
     "bandwidth": (0.2, 0.9),
-    "epochs": 10,
-    "random_state": 0,
+    **STEPS,
 }
 PROBES = np.linspace(0, 1, 257)[:, None]
 

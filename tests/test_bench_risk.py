@@ -95,7 +95,12 @@ def test_defaults_run_for_their_own_epochs_and_for_four_times_as_many(run_bench)
     assert rows["POLK in the primal, printed start"][0]["negative"] > 0.2
     assert "POLK in the primal, uniform start" in rows
     offered = intensity.DENSITIES["toy"].offered
-    assert offered == {"bandwidth": 0.0065**0.5, "grid_size": 100, "domain": [(0.0, 1.0)]}
+    assert offered == {
+        "bandwidth": 0.0065**0.5,
+        "grid_size": 100,
+        "domain": [(0.0, 1.0)],
+        "solver": "sgd",
+    }
 
 
 def test_nll_is_that_of_a_density_with_its_own_integral():

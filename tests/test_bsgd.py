@@ -19,6 +19,7 @@ GIVEN = {
     "epochs": 1,
     "shuffle": False,
     "average": False,
+    "solver": "sgd",
     "random_state": 0,
 }
 each_rule = pytest.mark.parametrize("maintenance", MAINTENANCE)
@@ -116,7 +117,7 @@ def test_there_are_never_more_points(maintenance):
 def test_without_pressure_it_is_polk_without_compression():
     X, y = task()
     model = BSGDClassifier(**GIVEN, max_points=10**6, maintenance="remove").fit(X, y)
-    polk = POLKClassifier(**GIVEN, budget=0, batch_size=1, solver="sgd").fit(X, y)
+    polk = POLKClassifier(**GIVEN, budget=0, batch_size=1).fit(X, y)
     assert_array_equal(model.decision_function(X), polk.decision_function(X))
     assert not model.trace_["compression_error"].any()
 

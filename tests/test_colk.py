@@ -111,7 +111,7 @@ def test_the_trace_tells_mean_and_dispersion(risk):
     X, y = outliers(602)
     model = COLKRegressor(**{**GIVEN, "risk": risk, "risk_weight": 0.5, "epochs": 2}).fit(X, y)
     trace = model.trace_
-    assert list(trace) == [*POLK_COLUMNS, "tracked", "mean", "dispersion", "clipped"]
+    assert list(trace) == [*POLK_COLUMNS, "tracked", "mean", "dispersion", "clipped", "drift"]
     batches = 2 * -(-602 // 8)
     assert {column.shape for column in trace.values()} == {(batches,)}
     assert all(np.isfinite(column).all() for column in trace.values())

@@ -64,6 +64,7 @@ def raw(**settings):
         "refit": False,
         "parsimony": "auto",
         "regularization": 1e-3,
+        "solver": "sgd",
         **settings,
     }
 
@@ -230,7 +231,9 @@ def test_the_regressor_without_risk_is_polk_to_the_last_bit(case, targets):
     y = y if targets == 1 else np.column_stack([y, X[:, 0] ** 2])
     settings = {**WITHOUT_RISK[case], "random_state": 3}
     # What belongs to risk has no say, whatever it is.
-    model = COLKRegressor(None, clip=0.1, risk_weight=7.0, tracking_rate=1.0, **settings)
+    model = COLKRegressor(
+        None, clip=0.1, risk_weight=7.0, tracking_rate=1.0, solver="sgd", **settings
+    )
     polk = POLKRegressor(solver="sgd", **settings)
     weight = np.arange(600) % 3
     for name, extra in (("fit", {}), ("partial_fit", {}), ("fit", {"sample_weight": weight})):
@@ -249,7 +252,9 @@ def test_the_regressor_without_risk_is_polk_to_the_last_bit(case, targets):
 def test_the_classifier_without_risk_is_logistic_polk_to_the_last_bit(classes, settings):
     X, y = make_multidist(300, random_state=0)
     y = y % classes
-    model = COLKClassifier(None, random_state=0, epochs=settings.get("epochs", 2), budget=None)
+    model = COLKClassifier(
+        None, solver="sgd", random_state=0, epochs=settings.get("epochs", 2), budget=None
+    )
     model.set_params(**settings)
     polk = POLKClassifier("logistic", solver="sgd", random_state=0, epochs=2)
     polk.set_params(**settings)
@@ -299,7 +304,7 @@ def test_the_regressor_is_an_instance_of_the_general_problem(risk, budget, targe
     }  # fmt: skip
     risk = RISKS[risk]
     special = COLKRegressor(
-        loss="squared(2)", normalize_y=False, **as_settings(risk), **same
+        loss="squared(2)", normalize_y=False, solver="sgd", **as_settings(risk), **same
     ).fit(X, y)  # fmt: skip
     general = CompositionalLearner(
         **as_functions(LOSSES["squared(2)"], risk), n_outputs=targets, **same

@@ -51,7 +51,7 @@ def make(cls, **settings):
     """Return an estimator to be spoiled by these settings."""
     own = {
         COLKRegressor: GIVEN,
-        COLKClassifier: {"epochs": 1},
+        COLKClassifier: {"epochs": 1, "solver": "sgd"},
         CompositionalLearner: {
             "inner": inner, "inner_derivative": inner_derivative, "outer_gradient": outer_gradient,
         },
@@ -240,11 +240,8 @@ def test_labels():
     assert_both_refuse(COLKClassifier, (X, np.column_stack([LABELS, LABELS])), "1d array|shape")
     model = make(COLKClassifier)
     assert_refused(model, lambda m: m.fit(X, 0 * LABELS), "one class")
-    assert_refused(model, lambda m: m.partial_fit(X, LABELS), "first call .* needs classes")
     model.partial_fit(X, LABELS, classes=[0, 1])
-    message = r"labels \[2, 3\], which are not among the classes \[0, 1\]"
-    assert_refused(model, lambda m: m.partial_fit(X, LABELS + 2), message)
-    assert_refused(model, lambda m: m.partial_fit(X, LABELS, classes=[0, 1, 2]), "cannot change")
+    assert_refused(model, lambda m: m.partial_fit(X, LABELS.astype(str)), "one type")
 
 
 @bad_weights

@@ -43,9 +43,9 @@ def test_outliers_of_a_hundred_standard_deviations(risk, normalize, batch):
 @pytest.mark.parametrize("kind", ["none", "one-sided"])
 def test_a_learning_rate_that_is_too_large(risk, factor, kind):
     X, y = outliers(1000, kind)
-    good = COLKRegressor(risk, epochs=5, random_state=0).fit(X, y)
+    good = COLKRegressor(risk, solver="sgd", epochs=5, random_state=0).fit(X, y)
     rate = factor * good._model.to_archive()["step.parameters"][0]
-    model = COLKRegressor(risk, learning_rate=rate, epochs=5, random_state=0)
+    model = COLKRegressor(risk, solver="sgd", learning_rate=rate, epochs=5, random_state=0)
     for name in ("fit", "partial_fit"):
         with pytest.warns(ConvergenceWarning, match="choose a smaller learning_rate") as caught:
             getattr(clone(model), name)(X, y)

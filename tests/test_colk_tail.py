@@ -95,7 +95,7 @@ def learned(name, seed):
     if name == "polk":
         return POLKRegressor(batch_size=1, **given).fit(X, y)
     given |= {"risk_weight": RISKS[name].weight, "tracking_rate": 0.01, "batch_size": 2}
-    return COLKRegressor(name, **given).fit(X, y)
+    return COLKRegressor(name, solver="sgd", **given).fit(X, y)
 
 
 def last_iterate(model, X):

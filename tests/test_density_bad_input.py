@@ -13,7 +13,11 @@ from parsimon.datasets import make_poisson_gaussian
 
 ALL = [SPPPOTIntensity, MirrorNewtonIntensity, HybridIntensity]
 X = make_poisson_gaussian(300, random_state=0)
-GIVEN = {"domain": (0, 1), "grid_size": 20, "bandwidth": 0.1, "epochs": 30, "random_state": 0}
+GIVEN = {"domain": (0, 1), "grid_size": 20, "bandwidth": 0.1} | {
+    "solver": "sgd",
+    "epochs": 30,
+    "random_state": 0,
+}
 
 PARAMETERS = [
     ("domain", (1.0, 1.0), "no volume"),

@@ -45,6 +45,8 @@ def _batch_fit(monkeypatch):
 
 
 def loss(model, X):
+    if hasattr(model, "t_"):  # parsimon's densities are normalised
+        return 1 - model.score_samples(X)
     return model.integral_ - model.score_samples(X)
 
 
@@ -68,6 +70,7 @@ def test_near_the_batch_fit_with_steps_by_our_own_rule(case, cls, batch_fit):
             "bandwidth": float(np.sqrt(variance)),
         }
         batch = batch_fit(**settings).fit(train)
+        settings["solver"] = "sgd"
         model = cls(**settings, random_state=seed).fit(train)
         above = loss(model, test) - loss(batch, test)
         assert above.mean() <= tolerance

@@ -13,8 +13,9 @@ from parsimon import HybridIntensity, MirrorNewtonIntensity, SPPPOTIntensity, ke
 from parsimon.datasets import make_poisson_gaussian
 from parsimon.schedules import AdaptiveBudget
 
-LINE = {"domain": (0.0, 1.0), "random_state": 0, "epochs": 2}
-PLANE = {"domain": [(0, 1), (-2.0, 3.0)], "grid_size": (6, 8), "random_state": 0, "epochs": 1}
+STEPS = {"solver": "sgd", "random_state": 0}
+LINE = {"domain": (0.0, 1.0), **STEPS, "epochs": 2}
+PLANE = {"domain": [(0, 1), (-2.0, 3.0)], "grid_size": (6, 8), **STEPS, "epochs": 1}
 
 ESTIMATORS = {
     "first order": lambda: SPPPOTIntensity(**LINE),
@@ -33,11 +34,16 @@ ESTIMATORS = {
     "plane": lambda: SPPPOTIntensity(**PLANE, kernel=kernels.Matern([0.2, 0.8], 2.5)),
     "second order": lambda: MirrorNewtonIntensity(**LINE),
     "scattered nodes": lambda: MirrorNewtonIntensity(
-        domain=[(0, 1), (-2.0, 3.0)], bandwidth=(0.02, 0.1), random_state=0, epochs=1
+        domain=[(0, 1), (-2.0, 3.0)], bandwidth=(0.02, 0.1), **STEPS, epochs=1
     ),
     "before the switch": lambda: HybridIntensity(**LINE, patience=10**6, first_phase=10**6),
     "after the switch": lambda: HybridIntensity(**LINE, patience=5),
     "at the switch": lambda: HybridIntensity(**LINE, patience=10**6, first_phase=40),
+    "solved": lambda: SPPPOTIntensity(domain=(0.0, 1.0)),
+    "solved on a grid": lambda: HybridIntensity(
+        domain=[(0, 1), (-2.0, 3.0)], grid_size=(6, 8), half_life=500
+    ),
+    "solved with any kernel": lambda: MirrorNewtonIntensity(domain=(0.0, 1.0), kernel="matern"),
 }
 
 
@@ -48,6 +54,7 @@ def data(estimator):
     return np.column_stack([X, 2.5 * make_poisson_gaussian(2000, random_state=2)[: len(X)]])
 
 
+@pytest.mark.filterwarnings("ignore:The learned density integrates")
 @pytest.mark.parametrize("way", ["file", "pickle", "deepcopy"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_learning_goes_on_as_if_it_had_not_stopped(name, way, tmp_path):

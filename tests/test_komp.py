@@ -202,3 +202,86 @@ def test_bad_arguments():
             komp(f, 0.1, protected)
     with pytest.raises(TypeError, match="ndarray"):
         komp(np.zeros(3), 0.1)
+
+
+def a_function(points=400, outputs=3):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(points, 5))
+    weights = random.normal(size=(points, outputs)) / points
+    return KernelExpansion(kernels.Gaussian(2.0), X, weights)
+
+
+def test_a_number_of_points_is_met_whatever_it_takes():
+    f = a_function()
+    errors = []
+    for count in (200, 50, 1):
+        g, report = komp(f, max_points=count)
+        assert g.model_order == report.model_order == count
+        assert len(report.removed) == 400 - count
+        assert g.distance(f) == pytest.approx(report.error, rel=1e-6)
+        errors.append(report.error)
+    assert errors == sorted(errors)
+    # The budget is spent first; then points go all the same.
+    assert komp(f, budget=errors[0], max_points=200)[1].model_order <= 200
+    assert komp(f, budget=errors[1], max_points=300)[1].model_order <= 60
+    with pytest.raises(ValueError, match="max_points must be an integer of at least 1; got 0"):
+        komp(f, max_points=0)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Make functions of 300 points large ones."""
+    monkeypatch.setattr("parsimon.expansion._MOST_AT_ONCE", 250)
+
+
+def test_a_large_function_is_compressed_as_well_as_a_small_one(small_blocks, monkeypatch):
+    f = a_function()
+    for limit in ({"max_points": 100}, {"max_points": 30}, {"budget": 0.1 * f.norm()}):
+        g, report = komp(f, **limit)
+        assert g.distance(f) == pytest.approx(report.error, rel=1e-6)
+        assert len(report.removed) == 400 - g.model_order
+        assert len(np.unique(report.removed)) == len(report.removed)
+        kept = np.setdiff1d(np.arange(400), report.removed)
+        assert (g.dictionary == f.dictionary[kept]).all()
+        with monkeypatch.context() as as_before:
+            as_before.setattr("parsimon.expansion._MOST_AT_ONCE", 3000)
+            whole, exact = komp(f, **limit)
+        if "budget" in limit:
+            assert report.error <= limit["budget"]
+            assert g.model_order <= 1.1 * whole.model_order
+        else:
+            assert g.model_order == limit["max_points"]
+            assert report.error <= 1.1 * exact.error
+
+
+def test_protected_points_of_a_large_function_stay(small_blocks):
+    f = a_function()
+    twin = KernelExpansion(
+        f.kernel, np.vstack([f.dictionary, f.dictionary[:2]]), np.vstack([f.weights, f.weights[:2]])
+    )
+    protected = [7, 300, 400, 401]
+    g, report = komp(twin, max_points=20, protected=protected)
+    assert not set(protected) & set(report.removed.tolist())
+    assert g.model_order == 20
+    assert g.distance(twin) == pytest.approx(report.error, rel=1e-6)
+
+
+def test_a_large_function_shows_its_progress(small_blocks, capsys):
+    pytest.importorskip("tqdm")
+    komp(a_function(), max_points=50, verbose=1)
+    assert "points" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_twenty_thousand_points_take_little_memory_and_time():
+    import resource
+    import time
+
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20_000, 20))
+    f = KernelExpansion(kernels.Gaussian(4.0), X, random.normal(size=(20_000, 10)) / 1000)
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    _, report = komp(f, max_points=500)
+    assert report.model_order == 500
+    assert time.perf_counter() - start < 60
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000  # kilobytes

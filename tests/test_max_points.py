@@ -10,7 +10,8 @@ CAP = 7
 ESTIMATORS = {
     name: getattr(parsimon, name)
     for name in parsimon.__all__
-    if "max_points" in getattr(getattr(parsimon, name), "__annotations__", {})
+    if isinstance(getattr(parsimon, name), type)
+    and "max_points" in getattr(getattr(parsimon, name), "__annotations__", {})
 }
 BUDGETS = {
     "parsimony": {},

@@ -7,7 +7,7 @@ from polk_common import GIVEN, SGD, curve, hinge_gradient, softmax_gradient, tas
 
 from parsimon import POLKClassifier, POLKRegressor, kernels
 from parsimon.datasets import make_multidist
-from parsimon.schedules import AdaptiveBudget
+from parsimon.schedules import AdaptiveBudget, PowerLaw
 
 
 def scores(X, **settings):
@@ -222,14 +222,15 @@ def test_models_of_one_point():
 
 def test_one_sample_at_a_time_without_settings():
     """The first sample says nothing about the data; the model must stay small and learn anyway."""
+    random = np.random.RandomState(0)
     X, y = make_multidist(1500, random_state=4)
     classifier, regressor = POLKClassifier(), POLKRegressor()
     for sample, label in zip(X, y, strict=True):
         classifier.partial_fit(sample[None], [label], classes=range(5))
-        regressor.partial_fit(sample[None], [np.sin(sample[0])])
-    assert classifier.score(X, y) > 0.75
+        regressor.partial_fit(sample[None], [np.sin(sample[0]) + 0.1 * random.randn()])
+    assert classifier.score(X, y) > 0.9
     assert classifier.model_order_ < 300
-    assert regressor.score(X, np.sin(X[:, 0])) > 0.7
+    assert regressor.score(X, np.sin(X[:, 0])) > 0.99
     assert regressor.model_order_ < 300
 
 
@@ -336,3 +337,51 @@ def test_an_explicit_inverse_diverges():
             W = reference(X[:5000], y[:5000], hinge_gradient, 2, 1e-4, explicit_inverse=True)[1]
         largest.append(np.abs(W).max())
     assert not max(largest) < 1e4
+
+
+def sine_stream(count, seed=0):
+    random = np.random.RandomState(seed)
+    X = random.uniform(-1, 1, size=(count, 1))
+    return X, 2 * X[:, 0] + 3 * np.sin(6 * X[:, 0]) + 0.3 * random.randn(count)
+
+
+@pytest.mark.parametrize("solver", ["newton", "sgd"])
+@pytest.mark.parametrize("budget", [1e-8, 1e-12])
+def test_points_once_piled_up_when_the_budget_was_tiny(solver, budget):
+    """There were 1,500 points after 2,500 samples, each of which took 50 milliseconds."""
+    X, y = sine_stream(3000)
+    model = POLKRegressor(
+        kernel=kernels.Gaussian(0.06),
+        learning_rate=0.5,
+        budget=budget,
+        regularization=1e-6,
+        solver=solver,
+        batch_size=1,
+    )
+    for start in range(0, len(X), 500):
+        model.partial_fit(X[start : start + 500], y[start : start + 500])
+    trace = model.trace_
+    # 33 widths of the kernel: not three points for each of them, but for those that wait outside.
+    assert trace["model_order"].max() < 100 + 512 + 256
+    assert trace["model_order"][1000:].min() < 110
+    assert (trace["compression_error"] <= trace["budget"]).all()
+    # Only steps that clear the outside spend more, a millionth of what is there at most.
+    assert (trace["budget"] == budget).mean() > 0.99
+    assert budget < trace["budget"].max() < 1e-6 * 1000
+
+
+def test_points_once_piled_up_late_in_a_stream_whose_steps_fall():
+    """Budgets fall like squares of the step: 2e-8 in the 80,000th sample."""
+    X, y = sine_stream(100_000)
+    model = POLKRegressor(
+        kernel=kernels.Gaussian(0.06),
+        learning_rate=1.0,
+        schedule=PowerLaw(1, 12.5),
+        regularization=1e-3,
+        solver="sgd",
+        batch_size=1,
+    ).partial_fit(X, y)
+    trace = model.trace_
+    assert np.median(trace["budget"][-50:]) < 2e-8
+    assert trace["model_order"].max() < 100 + 512 + 256
+    assert (trace["compression_error"] <= trace["budget"]).all()

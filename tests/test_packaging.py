@@ -134,7 +134,7 @@ def test_python_loads_what_the_example_built_against_the_wheel_saved(empty_pytho
 
     table = np.loadtxt(tmp_path / "predictions.txt")
     done = subprocess.run(
-        [tmp_path / "build" / f"predict{EXECUTABLE}", tmp_path / "model.parsimon"],
+        [tmp_path / "build" / f"predict{EXECUTABLE}", "raw", tmp_path / "model.parsimon"],
         input="\n".join(f"{x!r} {y!r}" for x, y in table[:, :2].tolist()),
         stdout=subprocess.PIPE,
         text=True,

@@ -236,6 +236,7 @@ def test_the_trace_tells_what_happened(solver, extra, task, curve):
             "loss",
             "compression_error",
             "budget",
+            "drift",
         ]
         batches = 3 * -(-len(X) // 32)
         assert {column.shape for column in trace.values()} == {(batches,)}

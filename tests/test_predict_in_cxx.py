@@ -45,26 +45,59 @@ def program(tmp_path_factory):
     return path
 
 
-def predict(program, model_file, X):
-    """Return what the program prints for the samples, one row for each."""
+def lines(program, kind, model_file, X):
+    """Return what the program prints for the samples, one line for each."""
     text = "\n".join(" ".join(repr(float(x)) for x in row) for row in X)
     done = subprocess.run(
-        [program, model_file], input=text, capture_output=True, text=True, check=False
+        [program, kind, model_file], input=text, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    return np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
+    return done.stdout.splitlines()
+
+
+def numbers(texts):
+    return np.array([text.split() for text in texts], dtype=float)
+
+
+def predict(program, model_file, X):
+    """Return the raw outputs, one row for each sample."""
+    return numbers(lines(program, "raw", model_file, X))
+
+
+def assert_near(found, expected, tolerance=1e-12):
+    expected = expected.reshape(len(expected), -1)
+    assert np.abs(expected).max() > 0
+    assert (np.abs(found - expected) <= tolerance * np.abs(expected).max(axis=0)).all()
 
 
 def assert_same(program, model, path, X):
     model.save(path)
     core = model._model
     if hasattr(core, "density"):
-        expected = np.column_stack([core.expansion(X), core.density(X)])
-    else:
-        expected = core.predict(X)
-    assert np.abs(expected).max() > 0
-    tolerance = 1e-12 * np.abs(expected).max(axis=0)
-    assert (np.abs(predict(program, path, X) - expected) <= tolerance).all()
+        # A density is divided by its integral; one that is not positive has no logarithm.
+        divisor = model.integral_ if model.integral_ > 0 else 1.0
+        density = core.density(X) / (divisor if model.solver == "sgd" else 1.0)
+        expected = np.column_stack([core.expansion(X), density])
+        # The exponential of a sum whose terms are a hundred times as large.
+        assert_near(predict(program, path, X), expected, tolerance=1e-11)
+        return
+    assert_near(predict(program, path, X), core.predict(X))
+
+
+def assert_speaks_as_python_does(program, model, path, X):
+    """Predictions of regressors, decisions, probabilities and labels of classifiers."""
+    model.save(path)
+    if not hasattr(model, "decision_function"):
+        assert_near(numbers(lines(program, "regressor", path, X)), model.predict(X))
+        return
+    said = [line.split("\t") for line in lines(program, "classifier", path, X)]
+    expected = model.decision_function(X).reshape(len(X), -1)
+    if hasattr(model, "predict_proba"):
+        expected = np.hstack([expected, model.predict_proba(X)])
+    assert_near(numbers([values for values, _ in said]), expected)
+    labels = [str(label) for label in model.predict(X).tolist()]
+    as_text = {"True": "1", "False": "0"}
+    assert [label for _, label in said] == [as_text.get(label, label) for label in labels]
 
 
 def fitted_models():
@@ -82,6 +115,80 @@ def fitted_models():
     yield parsimon.SLKLRegressor(**few, n_columns=30).fit(X, score[:, 0])
     yield parsimon.SLKLClassifier(**few, n_columns=30).fit(X, y)
     yield parsimon.SPPPOTClassifier(**GIVEN).fit(X, y)
+    yield parsimon.POLKOneClass(kernel=few["kernel"], random_state=0).fit(X)
+
+
+def test_a_regressors_mean_and_a_classifiers_labels_are_for_cxx_as_well(program, tmp_path):
+    X = np.vstack([task()[0][200:260], [[9.0, -9.0]]])
+    seen = set()
+    for model in fitted_models():
+        seen.add(type(model).__name__)
+        assert_speaks_as_python_does(program, model, tmp_path / "model", X)
+    without = {"CompositionalLearner", "BSGDRegressor"}  # no file; COLKRegressor's class
+    densities = {"SPPPOTIntensity", "MirrorNewtonIntensity", "HybridIntensity"}
+    compressed = {
+        f"Compressed{kind}" for kind in ("Classifier", "Regressor", "OneClass", "Density")
+    }
+    assert seen | without | densities | compressed >= set(parsimon._io.known_estimators())
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["ash", "Buche", "c\u00e8dre", "date", "elm"],
+        [-7, 0, 3, 10**15, 2**62],
+        np.array([1, 2, 3, 4, 250], dtype=np.uint8),
+        np.array([1, 2, 3, 4, 2**64 - 1], dtype=np.uint64),
+        [-1.5, 0.0, 0.1, 2.0, 1e300],
+    ],
+    ids=lambda names: str(np.asarray(names).dtype),
+)
+def test_labels_of_every_type(names, program, tmp_path):
+    X, y = task()
+    y = np.asarray(names)[y]
+    if y.dtype.kind == "f":  # scikit-learn takes such targets for those of a regression
+        y = np.round(y).clip(-2, 2)
+    model = parsimon.POLKClassifier("logistic", **GIVEN).fit(X[:200], y[:200])
+    model.save(tmp_path / "model")
+    said = lines(program, "classifier", tmp_path / "model", X[200:260])
+    decoded = [line.split("\t")[1] for line in said]
+    if y.dtype.kind == "f":
+        assert [float(label) for label in decoded] == model.predict(X[200:260]).tolist()
+    else:
+        assert decoded == [str(label) for label in model.predict(X[200:260]).tolist()]
+    again = parsimon.load(tmp_path / "model")
+    assert again.classes_.dtype == model.classes_.dtype
+    assert again.classes_.tolist() == model.classes_.tolist()
+
+
+def test_a_pipeline_of_numbers_scales_its_samples_in_cxx(program, tmp_path):
+    X, y = task()
+    X = X * [1000.0, 0.01] + [5.0, -3.0]
+    given = X[200:260].copy()
+    given[::7, 1] = np.nan
+    pipeline = parsimon.stream.StreamingPipeline(parsimon.POLKRegressor(**GIVEN))
+    pipeline.partial_fit(X[:200], 3 + 2.0 * y[:200])
+    pipeline.save(tmp_path / "model")
+    assert_near(
+        numbers(lines(program, "regressor", tmp_path / "model", given)), pipeline.predict(given)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        ("regressor", "polk", "holds a classifier: use load_classifier"),
+        ("classifier", "polk", "load it there and save it again"),
+        ("regressor", "colk", "load it there and save it again"),
+        ("classifier", "colk", "use load_regressor"),
+        ("regressor", "spppot", "holds a density"),
+    ],
+)
+def test_a_file_of_another_kind_or_of_an_old_version_is_refused(kind, name, message, program):
+    path = ROOT / "tests" / "golden" / f"{name}_v1.parsimon"
+    done = subprocess.run([program, kind, path], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert message in done.stderr
 
 
 def densities():
@@ -92,6 +199,8 @@ def densities():
     yield parsimon.MirrorNewtonIntensity(**PLANE)
     yield parsimon.HybridIntensity(**PLANE, patience=5)
     yield parsimon.HybridIntensity(**PLANE, patience=10**6)
+    yield parsimon.SPPPOTIntensity(domain=PLANE["domain"])
+    yield parsimon.SPPPOTIntensity(domain=PLANE["domain"], kernel="matern", bandwidth=0.3)
 
 
 def test_every_estimator(program, tmp_path):
@@ -148,13 +257,15 @@ def test_files_of_the_first_version(path, program):
 def test_a_damaged_file_is_refused_with_a_sentence(damage, message, program, tmp_path):
     path = tmp_path / "model"
     path.write_bytes(damage(GOLDEN[0].read_bytes()))
-    done = subprocess.run([program, path], capture_output=True, text=True, check=False)
+    done = subprocess.run([program, "raw", path], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert message in done.stderr
 
 
 def test_a_missing_file_is_an_error(program, tmp_path):
-    done = subprocess.run([program, tmp_path / "no"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, "raw", tmp_path / "no"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert "Cannot open" in done.stderr
 

@@ -152,7 +152,7 @@ def test_a_change_of_the_stream_is_found_where_it_is():
 
 
 def test_a_change_of_a_regression_is_found_with_numbers_of_any_size():
-    X = np.linspace(0, 1, 4000)[:, None]
+    X = np.random.default_rng(1).uniform(size=(4000, 1))
     y = 1e6 * np.where(np.arange(4000) < 2500, 1, -1) + np.random.default_rng(0).normal(size=4000)
     result = prequential(POLKRegressor(), in_blocks(X, y, rows=50))
     assert len(result.drift) == 1

@@ -54,8 +54,7 @@ def model(data: tuple[np.ndarray, np.ndarray]) -> POLKClassifier:
         (lambda X, y: (X[:, :1], y), "1 features"),
         (lambda X, y: (X[:0], y[:0]), "0 sample"),
         (lambda X, y: (X, y[:-1]), "inconsistent"),
-        (lambda X, y: (X, y + 3), "not among the classes"),
-        (lambda X, y: (X, -y - 1), "not among the classes"),
+        (lambda X, y: (X, y.astype(str)), "one type, all numbers or all text"),
         (lambda X, y: (X[0], y), "2D"),
     ],
 )

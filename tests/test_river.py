@@ -20,6 +20,7 @@ MODELS = [Classifier(), Classifier(loss="hinge", max_points=20), Regressor()]
 EVERY_CHECK = [(model, check) for model in MODELS for check in checks.yield_checks(model)]
 
 
+@pytest.mark.filterwarnings("ignore:Feature .* has a standard deviation")
 @pytest.mark.parametrize(
     ("model", "check"),
     EVERY_CHECK,
@@ -85,7 +86,7 @@ def test_labels_may_come_at_any_time():
     learned(model, X[1:], y[1:])
     assert set(model.predict_proba_one(X[0])) == set(y)
     late = [x for x, label in zip(X, y, strict=True) if label == "class 4"]
-    assert np.mean([model.predict_one(x) == "class 4" for x in late]) > 0.8
+    assert np.mean([model.predict_one(x) == "class 4" for x in late]) > 0.7
 
 
 def test_twenty_labels():

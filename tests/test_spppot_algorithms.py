@@ -63,6 +63,7 @@ class Place:
     def given(self):
         return {
             "domain": self.domain,
+            "solver": "sgd",
             "grid_size": self.grid_size,
             "kernel": "laplacian" if self.rough else "gaussian",
             "bandwidth": self.bandwidth.tolist(),

@@ -130,7 +130,7 @@ def test_sparse_samples_are_handed_on():
     ("X", "y", "message"),
     [
         ({"size": ["big"], "colour": ["red"]}, ["large"], "column 'size' must hold numbers"),
-        ({"size": [1.0], "colour": ["red"]}, ["huge"], "huge"),
+        ({"size": [1.0], "colour": ["red"]}, [7], "one type"),
         ({"size": [1.0], "colour": ["red"]}, ["large", "small"], "1 samples, but 2 targets"),
         ({"size": [1.0]}, ["large"], "columns are"),
     ],

@@ -68,20 +68,23 @@ def test_a_sample_is_a_few_calls_away_from_the_core(cls):
     first = {"classes": range(5)} if hasattr(cls, "decision_function") else {}
     model = cls().partial_fit(*block(cls, slice(0, 100)), **first)
     calls = own_calls(lambda: model.partial_fit(*block(cls, slice(100, 101))))
-    assert len(calls) <= 14, calls
-    assert len({call.split(":")[0] for call in calls}) <= 5, calls
+    # With risk, the sample is weighed first: by its loss, beside those of the latest.
+    weighs = cls in (COLKClassifier, COLKRegressor)
+    assert len(calls) <= (30 if weighs else 14), calls
+    assert len({call.split(":")[0] for call in calls}) <= (8 if weighs else 5), calls
     calls = own_calls(lambda: model.predict(block(cls, slice(0, 1))[0]))
     assert len(calls) <= 12, calls
 
 
 def test_a_first_block_chooses_all_settings_in_about_a_hundred_calls():
     X, y = task()
-    # One of the settings is how the weights are solved.
+    # One of the settings is how the weights are solved; some calls see whether samples are to be
+    # kept, which labels are new, and how much classes count.
     calls = own_calls(lambda: POLKClassifier().partial_fit(X, y, classes=range(5)))
-    assert len(calls) <= 121, calls
+    assert len(calls) <= 140, calls
     # Six widths are compared.
     calls = own_calls(lambda: POLKRegressor().partial_fit(*curve()))
-    assert len(calls) <= 151, calls
+    assert len(calls) <= 163, calls
 
 
 def test_a_transition_is_a_few_calls_away_from_the_core():

@@ -80,7 +80,7 @@ def test_files_with_a_record_for_each_of_many_mini_batches_can_be_read():
 
 def test_measurements_of_a_density_are_found_in_records_of_several_mini_batches():
     X, _ = stream(4400)
-    model = SPPPOTIntensity(batch_size=1, domain=(0, 1), grid_size=8, bandwidth=0.3)
+    model = SPPPOTIntensity(solver="sgd", batch_size=1, domain=(0, 1), grid_size=8, bandwidth=0.3)
     model.partial_fit(X, validation=X[:50])
     trace = model.trace_
     assert len(trace["samples"]) == 2200

@@ -127,6 +127,7 @@ void register_colk(py::module_& module) {
            py::arg("tracking"), py::arg("compression"), py::arg("regularization"),
            py::arg("average"), py::arg("features"), py::arg("outputs"));
   register_compositional(colk);
+  register_add_classes(colk);
   register_reader("colk", &colk_from_archive);
 
   py::class_<Shared<General>> general(module, "Compositional");
@@ -157,9 +158,11 @@ void register_colk(py::module_& module) {
              const Eigen::Ref<const Vector>& rewards, const ConstRows& next_states,
              const Eigen::Ref<const Vector>& stay, Index batch_size) {
             const Transitions all{states, rewards, next_states, stay};
-            return model.run([&](PolicyEvaluation& m, const KeepGoing& keep_going) {
-              return m.run(all, batch_size, keep_going);
-            });
+            return model.run_in_batches(
+                [&](PolicyEvaluation& m, const KeepGoing& keep_going) {
+                  return m.run(all, batch_size, keep_going);
+                },
+                batch_size);
           },
           py::arg("states"), py::arg("rewards"), py::arg("next_states"), py::arg("stay"),
           py::arg("batch_size"))

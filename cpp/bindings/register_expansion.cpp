@@ -2,11 +2,15 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <parsimon/rkhs/compress.hpp>
 #include <parsimon/rkhs/span.hpp>
 #include <utility>
+#include <vector>
 
 #include "bindings.hpp"
+#include "fork_safe_mutex.hpp"
+#include "interruptible.hpp"
 
 namespace py = pybind11;
 
@@ -18,9 +22,11 @@ using Unlocked = py::call_guard<py::gil_scoped_release>;
 
 template <class Points>
 Vector distance(const Span& span, const Points& points) {
-  Vector distances(points.rows());
-  span.distance(points, distances);
-  return distances;
+  return interruptible([&] {
+    Vector distances(points.rows());
+    span.distance(points, distances);
+    return distances;
+  });
 }
 
 }  // namespace
@@ -37,7 +43,12 @@ void register_expansion(py::module_& module) {
              return KernelExpansion(std::move(kernel), dictionary, weights);
            }),
            py::arg("kernel"), py::arg("dictionary"), py::arg("weights"))
-      .def("__call__", &KernelExpansion::operator(), py::arg("points"), Unlocked())
+      .def(
+          "__call__",
+          [](const KernelExpansion& e, const ConstRows& points) {
+            return interruptible([&] { return e(points); });
+          },
+          py::arg("points"), Unlocked())
       .def("norm", &KernelExpansion::norm, Unlocked())
       .def("inner", &KernelExpansion::inner, py::arg("other"), Unlocked())
       .def("distance", &KernelExpansion::distance, py::arg("other"), Unlocked())
@@ -55,8 +66,19 @@ void register_expansion(py::module_& module) {
         return std::const_pointer_cast<Kernel>(e.dictionary().kernel_pointer());
       });
 
-  module.def("komp", &compress, py::arg("expansion"), py::arg("budget"), py::arg("is_protected"),
-             Unlocked());
+  module.def(
+      "komp",
+      [](const KernelExpansion& expansion, double budget, const std::vector<bool>& is_protected,
+         std::optional<Index> max_points) {
+        const Limit limit(budget, max_points.value_or(kUnlimited));
+        return interruptible([&] { return compress(expansion, limit, is_protected); });
+      },
+      py::arg("expansion"), py::arg("budget"), py::arg("is_protected"),
+      py::arg("max_points") = py::none(), Unlocked());
+
+  // What os.register_at_fork is given.
+  module.def("before_fork", &ForkSafeMutex::before_fork, Unlocked());
+  module.def("after_fork", &ForkSafeMutex::after_fork);
 }
 
 }  // namespace parsimon::bindings

@@ -103,6 +103,7 @@ void register_polk(py::module_& module) {
   register_predict<Polk, ConstSingleRows>(polk, py::arg("points").noconvert());
   register_predict<Polk, ConstRows>(polk, py::arg("points"));
   register_online(polk);
+  register_add_classes(polk);
   register_reader("polk", &polk_from_archive);
 }
 

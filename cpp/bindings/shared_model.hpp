@@ -4,18 +4,17 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <atomic>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <parsimon/io/function_file.hpp>
 #include <parsimon/rkhs/span.hpp>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "fork_safe_mutex.hpp"
+#include "interruptible.hpp"
 #include "model_readers.hpp"
 
 namespace parsimon::bindings {
@@ -31,19 +30,19 @@ template <class Model>
 class Shared {
  public:
   explicit Shared(Model model) : model_(std::move(model)) {}
-  Shared(const Shared& other) : model_(other.snapshot()) {}
+  Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
   ~Shared() = default;
 
   template <typename Use>
   auto use(Use&& access) const {
-    const std::unique_lock<Mutex> lock(mutex_);
+    const std::unique_lock<ForkSafeMutex> lock(mutex_);
     return access(model_);
   }
 
   template <typename Use>
   auto use(Use&& access) {
-    const std::unique_lock<Mutex> lock(mutex_);
+    const std::unique_lock<ForkSafeMutex> lock(mutex_);
     return access(model_);
   }
 
@@ -71,17 +70,49 @@ class Shared {
   // Calls train(model, keep_going) without the GIL. Returns what it returns: how many samples were
   // taken, fewer than given after Ctrl-C, which is then raised.
   template <typename Train>
-  Index run(Train&& train) {
+  Index run(const Train& train) {
+    return run(train, [] {});
+  }
+
+  // The same for samples in mini-batches. Ctrl-C also ends a mini-batch that is so large that it
+  // takes long: the model is then what it was before it.
+  template <typename Train>
+  Index run_in_batches(const Train& train, Index batch_size) {
+    if (batch_size <= kLargeBatch) return run(train);
+    std::optional<Model> before;
+    const auto interruptibly = [&](Model& model, const KeepGoing& keep_going) {
+      const Index start = model.samples();
+      Signals signals;
+      const Interruptible::KeepGoing in_between = [&] { return !signals.interrupt(); };
+      const Interruptible scope(in_between);
+      try {
+        return train(model, keep_going);
+      } catch (const Interrupted&) {
+        model = std::move(*before);
+        return model.samples() - start;
+      }
+    };
+    return run(interruptibly, [&] { before.emplace(model_); });
+  }
+
+ private:
+  // Smaller mini-batches are over soon.
+  static constexpr Index kLargeBatch = 1000;
+
+  // prepare(): before each mini-batch.
+  template <typename Train, typename Prepare>
+  Index run(const Train& train, const Prepare& prepare) {
     Index taken = 0;
     {
       const py::gil_scoped_release unlocked;
-      std::unique_lock<Mutex> lock(mutex_);
-      auto last_look = std::chrono::steady_clock::now();
+      std::unique_lock<ForkSafeMutex> lock(mutex_);
+      Signals signals;
       const auto keep_going = [&] {
         // Others get their turn between mini-batches.
         lock.unlock();
-        const bool go_on = !interrupted(last_look);
+        const bool go_on = !signals.interrupt();
         lock.lock();
+        prepare();
         return go_on;
       };
       taken = train(model_, keep_going);
@@ -90,36 +121,7 @@ class Shared {
     return taken;
   }
 
- private:
-  // A mutex that refuses the thread that has it, rather than have it wait for itself.
-  class Mutex {
-   public:
-    void lock() {
-      require(owner_ != std::this_thread::get_id(),
-              "A kernel or another function of a model cannot use the model itself: it is called "
-              "in the middle of a step or a prediction of that model.");
-      mutex_.lock();
-      owner_ = std::this_thread::get_id();
-    }
-    void unlock() {
-      owner_ = std::thread::id();
-      mutex_.unlock();
-    }
-
-   private:
-    std::mutex mutex_;
-    std::atomic<std::thread::id> owner_;
-  };
-
-  static bool interrupted(std::chrono::steady_clock::time_point& last_look) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_look < std::chrono::milliseconds(50)) return false;
-    last_look = now;
-    const py::gil_scoped_acquire locked;
-    return PyErr_CheckSignals() != 0;
-  }
-
-  mutable Mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   Model model_;
   mutable std::shared_ptr<Span> span_;
   mutable std::vector<Index> span_ids_;
@@ -137,9 +139,11 @@ auto reading(Get get) {
 // What the models of all algorithms answer.
 template <class Model>
 void register_answers(py::class_<Shared<Model>>& cls) {
-  cls.def(
-         "copy", [](const Shared<Model>& model) { return std::make_unique<Shared<Model>>(model); },
-         Unlocked())
+  cls.def("copy",
+          [](const Shared<Model>& model) {
+            return std::make_unique<Shared<Model>>(
+                reading<Model>([](const Model& m) { return m; })(model));
+          })
       .def_property_readonly("expansion",
                              reading<Model>([](const Model& m) { return m.expansion(); }))
       .def("span", &Shared<Model>::span, Unlocked())
@@ -171,9 +175,16 @@ void register_online(py::class_<Shared<Model>>& cls) {
   register_answers(cls);
   cls.def_property_readonly("learning_rate",
                             reading<Model>([](const Model& m) { return m.learning_rate(); }))
+      .def_property_readonly("drift", reading<Model>([](const Model& m) { return m.drift(); }))
       .def_property_readonly("budget", reading<Model>([](const Model& m) { return m.budget(); }))
       .def_property_readonly("regularization",
                              reading<Model>([](const Model& m) { return m.regularization(); }))
+      .def(
+          "replace",
+          [](Shared<Model>& model, const ConstRows& points, const ConstRows& weights) {
+            model.use([&](Model& m) { m.replace(points, weights); });
+          },
+          py::arg("points"), py::arg("weights"), Unlocked())
       .def(
           "remember",
           [](Shared<Model>& model, double half_life, bool adapts) {
@@ -188,10 +199,12 @@ void register_predict(py::class_<Shared<Model>>& cls, const py::arg& points) {
   cls.def(
       "predict",
       [](const Shared<Model>& model, const Samples& given) {
-        return model.use([&](const Model& m) {
-          RowMatrix values(given.rows(), m.outputs());
-          m.predict(given, values);
-          return values;
+        return interruptible([&] {
+          return model.use([&](const Model& m) {
+            RowMatrix values(given.rows(), m.outputs());
+            m.predict(given, values);
+            return values;
+          });
         });
       },
       points, Unlocked());
@@ -203,11 +216,25 @@ void register_run(py::class_<Shared<Model>>& cls, const py::arg& samples) {
       "run",
       [](Shared<Model>& model, const Samples& given, const ConstRows& targets,
          const Eigen::Ref<const Vector>& sample_weights, Index batch_size) {
-        return model.run([&](Model& m, const KeepGoing& keep_going) {
-          return m.run(given, targets, sample_weights, batch_size, keep_going);
-        });
+        return model.run_in_batches(
+            [&](Model& m, const KeepGoing& keep_going) {
+              return m.run(given, targets, sample_weights, batch_size, keep_going);
+            },
+            batch_size);
       },
       samples, py::arg("targets"), py::arg("sample_weights"), py::arg("batch_size"));
+}
+
+// What classifiers do when classes come that they have not seen.
+template <class Model>
+void register_add_classes(py::class_<Shared<Model>>& cls) {
+  cls.def(
+      "add_classes",
+      [](Shared<Model>& model, const std::vector<Index>& places, Index classes,
+         const std::shared_ptr<Loss>& loss) {
+        model.use([&](Model& m) { m.add_classes(places, classes, loss); });
+      },
+      py::arg("places"), py::arg("classes"), py::arg("loss"), Unlocked());
 }
 
 // Has read_model() know the models of an algorithm, by a function that reads an archive.

@@ -51,6 +51,13 @@ Scene well_conditioned(Index known, Index count, unsigned seed) {
           random.uniform_points(count, 3)};
 }
 
+double fold(Newcomers& newcomers, RowMatrix& basis_weights, RowMatrix& block_weights, Index scored,
+            double squared_budget) {
+  const double squared_error = newcomers.choose_folded(block_weights, scored, squared_budget);
+  newcomers.move_folded(basis_weights, block_weights);
+  return squared_error;
+}
+
 // The squared norm of what fold() has done to the function, in long double.
 double squared_change(const Scene& scene, const RowMatrix& basis_before,
                       const RowMatrix& block_before, const RowMatrix& basis_after,
@@ -77,7 +84,7 @@ Folded fold(Scene& scene, const RowMatrix& block_weights, double squared_budget)
   Random random(9);
   const RowMatrix before = random.normal_points(scene.basis_points.rows(), block_weights.cols());
   RowMatrix basis = before, block = block_weights;
-  const double reported = scene.newcomers.fold(basis, block, block_weights.cols(), squared_budget);
+  const double reported = fold(scene.newcomers, basis, block, block_weights.cols(), squared_budget);
   const double size = (basis - before).rowwise().norm().sum() + block.rowwise().norm().sum() +
                       block_weights.rowwise().norm().sum();
   return {reported, squared_change(scene, before, block_weights, basis, block),
@@ -166,7 +173,7 @@ TEST(copies_of_the_basis_and_of_each_other_are_dependent_and_cost_nothing) {
   CHECK(scene.newcomers.independent() == 3);
   RowMatrix basis_weights = RowMatrix::Zero(10, 1), weights = random.normal_points(50, 1);
   const RowMatrix given = weights;
-  const double error = scene.newcomers.fold(basis_weights, weights, 1, 1e-20 + 1e-13);
+  const double error = fold(scene.newcomers, basis_weights, weights, 1, 1e-20 + 1e-13);
   CHECK(error >= 0 && error < 1e-13);
   CHECK(scene.newcomers.folded().size() == 47 && scene.newcomers.unfolded().empty());
   for (Index j = 0; j < 10; ++j) {
@@ -195,6 +202,37 @@ TEST(what_folding_costs_is_what_it_changes) {
   }
 }
 
+// Where a budget does not pay for them, points that double precision can tell apart stay, and
+// explain the others; what that changes is what it says, and no more than the budget or rounding.
+TEST(points_outside_explain_each_other) {
+  Random random(8);
+  for (int round = 0; round < 60; ++round) {
+    const double spread = random.magnitude(-6, -4), budget = random.magnitude(-12, -3);
+    RowMatrix centres = RowMatrix::Zero(3, 2);
+    centres(1, 0) = centres(2, 1) = 1;
+    RowMatrix points = spread * random.normal_points(40, 2);
+    for (Index i = 0; i < 40; ++i) points.row(i) += centres.row(i % 3);
+    Scene scene(reference::gaussian(0.5), centres, points);
+    const Index dependent = 40 - scene.newcomers.independent();
+    const RowMatrix weights = random.normal_points(40, 2), before = random.normal_points(3, 2);
+    RowMatrix basis = before, block = weights;
+    const double floor = scene.newcomers.rounding(block, 2);
+    CHECK(floor > 0 && floor < 1e-6 * weights.rowwise().norm().sum() * (1 + 1e-12));
+    const double squared_error = scene.newcomers.choose_outside(block, 2, budget);
+    scene.newcomers.move_folded(basis, block);
+    const auto left = static_cast<Index>(scene.newcomers.unfolded().size());
+    CHECK(left + static_cast<Index>(scene.newcomers.folded().size()) == dependent);
+    CHECK(std::sqrt(squared_error) <= std::max(budget, floor));
+    const double truth = squared_change(scene, before, weights, basis, block);
+    CHECK(std::sqrt(truth) <= std::max(budget, floor));
+    CHECK_NEAR(truth, squared_error, 1e-13 * weights.squaredNorm());
+    // In two dimensions, a cluster and its centre differ in two directions at first order, in three
+    // more at second.
+    CHECK(left <= (spread < 1e-5 ? 3 * 2 : 3 * 5));
+    if (floor > spread * weights.rowwise().norm().sum()) CHECK(left == 0);
+  }
+}
+
 TEST(a_fold_that_is_too_expensive_changes_nothing) {
   RowMatrix basis(1, 1), block(1, 1);
   basis << 0;
@@ -203,11 +241,11 @@ TEST(a_fold_that_is_too_expensive_changes_nothing) {
   CHECK(scene.newcomers.independent() == 0);
   RowMatrix basis_weights = RowMatrix::Constant(1, 2, 3.0), weights(1, 2);
   weights << 1, 7;
-  CHECK(scene.newcomers.fold(basis_weights, weights, 1, 1e-12) == 0);
+  CHECK(fold(scene.newcomers, basis_weights, weights, 1, 1e-12) == 0);
   CHECK(scene.newcomers.folded().empty() && scene.newcomers.unfolded().size() == 1);
   CHECK(basis_weights == RowMatrix::Constant(1, 2, 3.0));
   // Only the first column is scored, but both move.
-  CHECK_NEAR(scene.newcomers.fold(basis_weights, weights, 1, 1e-8), 2.5e-9, 1e-15);
+  CHECK_NEAR(fold(scene.newcomers, basis_weights, weights, 1, 1e-8), 2.5e-9, 1e-15);
   CHECK_NEAR(basis_weights(0, 0), 4.0, 1e-8);
   CHECK_NEAR(basis_weights(0, 1), 10.0, 1e-7);
 }
@@ -221,12 +259,12 @@ TEST(residuals_that_add_up_are_not_counted_as_if_they_were_orthogonal) {
   CHECK(scene.newcomers.independent() == 0);
   const double alone = 2.5e-9;
   RowMatrix basis_weights = RowMatrix::Zero(1, 1), weights = RowMatrix::Ones(2, 1);
-  const double error = scene.newcomers.fold(basis_weights, weights, 1, 3 * alone);
+  const double error = fold(scene.newcomers, basis_weights, weights, 1, 3 * alone);
   CHECK(scene.newcomers.folded().size() == 1 && scene.newcomers.unfolded().size() == 1);
   CHECK_NEAR(error, alone, 1e-12);
   basis_weights.setZero();
   weights = RowMatrix::Ones(2, 1);
-  CHECK_NEAR(scene.newcomers.fold(basis_weights, weights, 1, 5 * alone), 4 * alone, 1e-12);
+  CHECK_NEAR(fold(scene.newcomers, basis_weights, weights, 1, 5 * alone), 4 * alone, 1e-12);
 }
 
 TEST(points_of_norm_zero_are_dependent_on_nothing_at_all) {
@@ -235,7 +273,7 @@ TEST(points_of_norm_zero_are_dependent_on_nothing_at_all) {
   Scene scene(reference::linear(), basis, block);
   CHECK(scene.newcomers.independent() == 1 && scene.newcomers.order(0) == 1);
   RowMatrix basis_weights(0, 1), weights = RowMatrix::Constant(3, 1, 5.0);
-  CHECK(scene.newcomers.fold(basis_weights, weights, 1, 1e-30) == 0);
+  CHECK(fold(scene.newcomers, basis_weights, weights, 1, 1e-30) == 0);
   CHECK(weights(1, 0) == 5 && scene.newcomers.folded().size() == 2);
 }
 
@@ -249,11 +287,11 @@ TEST(every_column_of_the_weights_is_moved_the_same_way) {
   CHECK(independent > 2 && independent < 20);
   const RowMatrix basis = random.normal_points(3, 3), block = random.normal_points(40, 3);
   RowMatrix basis_after = basis, block_after = block;
-  scene.newcomers.fold(basis_after, block_after, 1, 1e9);
+  fold(scene.newcomers, basis_after, block_after, 1, 1e9);
   CHECK(scene.newcomers.unfolded().empty());
   for (Index c = 0; c < 3; ++c) {
     RowMatrix basis_alone = basis.col(c), block_alone = block.col(c);
-    scene.newcomers.fold(basis_alone, block_alone, 1, 1e9);
+    fold(scene.newcomers, basis_alone, block_alone, 1, 1e9);
     CHECK((basis_after.col(c) - basis_alone).cwiseAbs().maxCoeff() < 1e-12);
     CHECK((block_after.col(c) - block_alone).cwiseAbs().maxCoeff() < 1e-12);
     CHECK((basis_after.col(c) - basis.col(c)).norm() > 0);
@@ -271,7 +309,7 @@ TEST(dependent_points_whose_cost_is_not_a_number_stay_what_they_are) {
   CHECK(scene.newcomers.independent() == 0);
   RowMatrix basis = RowMatrix::Ones(1, 1), block = random.normal_points(40, 1);
   for (Index i = 0; i < 40; i += 2) block(i, 0) = 1e200;
-  scene.newcomers.fold(basis, block, 1, std::numeric_limits<double>::infinity());
+  fold(scene.newcomers, basis, block, 1, std::numeric_limits<double>::infinity());
   CHECK(scene.newcomers.folded().size() == 20 && scene.newcomers.unfolded().size() == 20);
   for (const Index z : scene.newcomers.unfolded())
     CHECK(block(scene.newcomers.order(z), 0) == 1e200);

@@ -132,8 +132,9 @@ TEST(a_model_without_points_is_zero_and_costs_no_memory_for_its_features) {
   const Index many = Index{1} << 39;
   Archive archive = file("gaussian(1)", RowMatrix(0, 3), RowMatrix(0, 2));
   CHECK(predicted(Predictor(archive), normal(4, 3, 1)) == RowMatrix::Zero(4, 2));
-  archive = file("gaussian(1)", RowMatrix(0, many), RowMatrix(0, many));
+  archive = file("gaussian(1)", RowMatrix(0, many), RowMatrix(0, 2));
   CHECK(Predictor(archive).features() == many && Predictor(archive).points() == 0);
+  CHECK_THROWS(Predictor(file("gaussian(1)", RowMatrix(0, 3), RowMatrix(0, many))), Error);
 }
 
 // In single precision the core is right to 1e-6; one sample is computed in double precision.

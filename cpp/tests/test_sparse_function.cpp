@@ -257,6 +257,51 @@ TEST(fifty_copies_are_one_point) {
   }
 }
 
+// However small the budget, no more than so many points pile up outside the basis: then as many
+// stay as explain the others up to a millionth, and what the step could spend is said.
+TEST(points_do_not_pile_up_however_small_the_budget) {
+  const KernelPair kernel = reference::gaussian(0.3);
+  for (const double budget : {1e-4, 1e-6, 1e-8, 1e-300}) {
+    Random random(11);
+    SparseFunction function(kernel.core, 1, 2, 2);
+    Index most = 0, least = 0, floors = 0;
+    double worst = 0;
+    for (int step = 0; step < 1200; ++step) {
+      const RowMatrix points = function.dictionary().points(), before = function.weights();
+      const RowMatrix samples = random.uniform_points(random.integer(1, 4), 1);
+      const RowMatrix weights = 0.1 * random.normal_points(samples.rows(), 2);
+      const CompressionReport report = add(function, samples, weights, budget);
+      const double allowed = std::max(budget, report.floor);
+      CHECK(report.error <= allowed);
+      // Nothing but weights that moved counts: those of the samples, and of points outside.
+      CHECK(report.floor <=
+            1e-6 * (weights.rowwise().norm().sum() + before.rowwise().norm().sum()));
+      if (report.floor > 0 || step % 50 == 49) {
+        const double truth =
+            reference::distance(kernel.exact, stack(points, samples), stack(before, weights),
+                                function.dictionary().points(), function.weights());
+        // The factor is known to 1e-7 of what it moves, if conditions are at their worst.
+        const double size = weights.rowwise().norm().sum() + 1e6 * report.floor;
+        worst = std::max(worst, truth - 1e-7 * size - allowed);
+      }
+      const Index outside = function.model_order() - function.basis_size();
+      most = std::max(most, outside);
+      if (report.floor > 0) {
+        floors += 1;
+        least = std::max(least, outside);
+      }
+    }
+    CHECK(worst <= 0);
+    CHECK(function.basis_size() >= 8 && function.basis_size() <= 20);
+    if (budget > 1e-5) CHECK(most <= 8 && floors == 0);
+    if (budget < 1e-7) {
+      CHECK(most > 512 && most <= 512 + 256 + 3);
+      CHECK(floors >= 2 && least <= 10);
+      CHECK(defect(function) < 1e-5);
+    }
+  }
+}
+
 namespace {
 
 // A stream whose numbers survive a shift by 1e8 and a power of two without rounding.

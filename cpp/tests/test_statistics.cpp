@@ -26,7 +26,8 @@ std::vector<Index> first(Index count) {
 void absorb_all(Statistics& statistics, const ConstRows& features, const Vector& curvature,
                 const RowMatrix& wanted, double decay = 1) {
   statistics.forget(decay);
-  statistics.absorb(features, first(features.cols()), curvature, wanted);
+  statistics.add_curvature(features, first(features.cols()), curvature);
+  statistics.add_right(features, first(features.cols()), wanted);
 }
 
 RowMatrix basis_points(const SparseFunction& function) {
@@ -294,6 +295,59 @@ TEST(long_random_streams_agree_with_all_samples_ever_counted) {
   }
 }
 
+// Points that stay see what they saw; those that are new see what the span that was saw of them.
+TEST(a_function_that_moves_to_other_points_keeps_what_was_said) {
+  Random random(4);
+  for (const KernelPair& kernel : {reference::matern(0.5, 1.5), reference::gaussian(0.3)}) {
+    Pair pair(kernel, 2, 3, random);
+    for (int step = 0; step < 60; ++step) {
+      const RowMatrix samples = random.uniform_points(8, 2);
+      pair.step(samples, random.normal_points(8, 3), Limit(0.01, 15), 0.7);
+      Dictionary points = pair.function.dictionary();
+      for (Index left = random.integer(0, 6); left > 0; --left) {
+        points.drop(random.integer(0, points.size() - 1));
+      }
+      points.append(random.uniform_points(random.integer(0, 3), 2), false);
+      pair.function.move_to(points);
+      pair.brute.follow(pair.function);
+      CHECK(pair.function.model_order() == points.size());
+      pair.compare(20);
+    }
+    pair.say(kernel.name.c_str());
+  }
+}
+
+// Its values at the points that both have are those that it had.
+TEST(a_function_that_moves_is_projected_and_its_twin_takes_the_weights) {
+  Random random(5);
+  const KernelPair kernel = reference::gaussian(0.4);
+  Pair pair(kernel, 2, 2, random);
+  pair.step(random.uniform_points(12, 2), random.normal_points(12, 2), Limit(0.01, 12));
+  const Index size = pair.function.basis_size();
+  RowMatrix coordinates = random.normal_points(size, 2);
+  pair.statistics().solution() = coordinates;
+  pair.function.set_predictor(coordinates);
+  const KernelExpansion before = pair.function.expansion(2, 2);
+  Dictionary points = pair.function.dictionary();
+  for (int i = 0; i < 4; ++i) points.drop(0);
+  pair.function.move_to(points);
+  const RowMatrix common = points.points();
+  const RowMatrix then = before(common), now = pair.function.expansion(2, 2)(common);
+  CHECK_NEAR((then - now).cwiseAbs().maxCoeff(), 0, 1e-9);
+
+  SparseFunction twin(kernel.core, 2, 2, 2);
+  points.append(random.uniform_points(2, 2), false);
+  twin.restore(points, RowMatrix::Ones(points.size(), 2), FactorState());
+  twin.take_weights(pair.function);
+  for (Index i = 0; i < points.size(); ++i) {
+    for (Index k = 0; k < pair.function.model_order(); ++k) {
+      if (twin.dictionary().id(i) != pair.function.dictionary().id(k)) continue;
+      CHECK(twin.weights().row(i) == pair.function.predictor_weights().row(k));
+    }
+  }
+  CHECK(twin.weights().bottomRows(2) == RowMatrix::Ones(2, 2));
+}
+
 TEST(nothing_adds_up_over_many_removals) {
   Random random(2);
   const KernelPair kernel = reference::gaussian(0.5);
@@ -329,9 +383,12 @@ TEST(kept_samples_know_every_point_of_the_basis) {
       const RowMatrix weights = random.normal_points(samples.rows(), 1);
       const Move move{samples, batch, active, weights, 1.0, Limit(0.3, 15)};
       function.prepare(move);
-      kept.append(function.dictionary(), samples, batch.views.data(), 0);
-      RowMatrix longer(all.rows() + 1, 2);
-      longer << all, samples.row(0);
+      const std::vector<Index> chosen = first(random.integer(1, samples.rows()));
+      const auto count = static_cast<Index>(chosen.size());
+      kept.append(function.dictionary(), samples, batch.views.data(), chosen,
+                  batch.kernel_values.all());
+      RowMatrix longer(all.rows() + count, 2);
+      longer << all, samples.topRows(count);
       all = longer;
       const bool asked = random.uniform() < 0.4;
       if (asked) kept.compare(function.dictionary(), batch.views.data(), active);
@@ -345,9 +402,9 @@ TEST(kept_samples_know_every_point_of_the_basis) {
       largest = std::max(largest, all.rows());
       if (random.uniform() < 0.3 && all.rows() > 4) {
         kept.keep({1, all.rows() - 2, all.rows() - 1});
-        RowMatrix chosen(3, 2);
-        chosen << all.row(1), all.bottomRows(2);
-        all = chosen;
+        RowMatrix three(3, 2);
+        three << all.row(1), all.bottomRows(2);
+        all = three;
         CHECK(kept.points() == all);
       }
     }
@@ -363,10 +420,14 @@ TEST(kept_samples_that_were_not_meant_to_stay_leave_no_trace) {
   Batch batch;
   function.compare(samples, batch);
   KeptSamples kept;
-  for (Index i = 0; i < 3; ++i) kept.append(function.dictionary(), samples, batch.views.data(), i);
+  const auto keep = [&](const std::vector<Index>& chosen) {
+    kept.append(function.dictionary(), samples, batch.views.data(), chosen,
+                batch.kernel_values.all());
+  };
+  keep(first(3));
   kept.compare(function.dictionary());
   kept.values(function.dictionary(), function.basis_size());
-  for (Index i = 3; i < 6; ++i) kept.append(function.dictionary(), samples, batch.views.data(), i);
+  keep({3, 4, 5});
   kept.compare(function.dictionary(), batch.views.data(), first(2));
   kept.truncate(3);
   kept.compare(function.dictionary());
@@ -525,7 +586,7 @@ TEST(a_removal_only_ever_loses) {
     CHECK(pair.function.basis_size() == most);
     const double after = trace(pair.statistics());
     CHECK(after <= before * (1 + 1e-9));
-    RowMatrix lower;
+    RowBuffer lower;
     CHECK(pair.statistics().factorise(1e-9, RowMatrix(most, 0), {}, Vector(), lower));
     before = after;
   }
@@ -610,14 +671,14 @@ TEST(statistics_are_restored_bit_for_bit) {
 TEST(without_any_curvature_a_ridge_is_found_and_with_too_much_none) {
   Statistics statistics(1);
   statistics.grow(5);
-  RowMatrix lower;
+  RowBuffer lower;
   const auto factorise = [&](double ridge) {
     return statistics.factorise(ridge, RowMatrix(5, 0), {}, Vector(), lower);
   };
   CHECK(factorise(0));
   absorb_all(statistics, RowMatrix::Ones(5, 3), Vector::Ones(3), RowMatrix::Zero(3, 1));
   CHECK(factorise(0));  // of rank one
-  CHECK(lower.allFinite());
+  CHECK(lower.all().allFinite());
   absorb_all(statistics, RowMatrix::Constant(5, 1, 1e200), Vector::Ones(1), RowMatrix::Zero(1, 1));
   CHECK(!factorise(1));
 }

@@ -1,12 +1,24 @@
 """Online learning with kernels whose memory stays small."""
 
-from . import datasets, goodness_of_fit, kernels, plotting, schedules, stream
+from . import (
+    compression,
+    datasets,
+    explain,
+    export,
+    goodness_of_fit,
+    kernels,
+    metrics,
+    plotting,
+    schedules,
+    stream,
+)
 from ._build import __version__, build_info, get_cmake_dir, get_include
 from ._core import DivergenceError
 from ._io import load
 from ._threads import get_num_threads, set_num_threads
 from .bsgd import BSGDClassifier, BSGDRegressor
 from .colk import COLKClassifier, COLKRegressor, CompositionalLearner, PolicyEvaluator
+from .compression import compress
 from .expansion import CompressionReport, KernelExpansion, komp
 from .novelty import POLKOneClass
 from .polk import POLKClassifier, POLKRegressor
@@ -39,7 +51,11 @@ __all__ = [
     "SPPPOTIntensity",
     "__version__",
     "build_info",
+    "compress",
+    "compression",
     "datasets",
+    "explain",
+    "export",
     "get_cmake_dir",
     "get_include",
     "get_num_threads",
@@ -47,6 +63,7 @@ __all__ = [
     "kernels",
     "komp",
     "load",
+    "metrics",
     "plotting",
     "schedules",
     "set_num_threads",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy import linalg, sparse
 
 from . import kernels, schedules
 from ._core import NewtonSettings
+from ._lazy import lazy
 from ._stream import Samples
 
 Array = NDArray[np.float64]
@@ -70,20 +70,22 @@ class Choices:
         self._intercept = intercept
         self._size = len(samples)
         self._solves = getattr(estimator, "solver", "sgd") == "newton"
+        # The mean square of what samples count, if they do not all count one: noise grows with it.
+        self._count_spread = float(getattr(estimator, "_count_spread", 1.0))
         self._batch = min(int(estimator.batch_size), self._size)
         self._X, self._targets = _subsample(samples, _SUBSAMPLE)
 
-    @cached_property
+    @lazy
     def kernel(self) -> kernels.Kernel:
         """The kernel, in the precision that was asked for."""
         single = getattr(self._estimator, "dtype", "float64") == "float32"
         return kernels.SinglePrecision(self._kernel) if single else self._kernel
 
-    @cached_property
+    @lazy
     def _kernel(self) -> kernels.Kernel:
         return self._candidates[0] if len(self._candidates) == 1 else self._ridge.kernel
 
-    @cached_property
+    @lazy
     def _candidates(self) -> list[kernels.Kernel]:
         """The kernels to choose among; just one unless the width was left open."""
         given = self._estimator.kernel
@@ -110,7 +112,7 @@ class Choices:
         largest = float(kernel.diag(self._X).max())
         return kernel + (_INTERCEPT * largest if largest > 0 else 1.0) * kernels.Constant()
 
-    @cached_property
+    @lazy
     def _ridge(self) -> _Ridge:
         # A classifier is never regularised more than by the C = 1 of support vector machines.
         low, high, count = (-3, 0, 7) if self._classes else (-7, 2, 19)
@@ -135,12 +137,12 @@ class Choices:
         fits = [_fit_ridge(kernel, X, targets, alphas) for kernel in narrower]
         return min(fits, key=lambda fit: fit.error)
 
-    @cached_property
+    @lazy
     def _largest_self(self) -> float:
         # A kernel that is zero on all samples (the linear one on zeros) learns at any rate.
         return float(self._kernel.diag(self._X).max()) or 1.0
 
-    @cached_property
+    @lazy
     def regularization(self) -> float:
         """The weight of the squared norm."""
         given = self._estimator.regularization
@@ -150,7 +152,7 @@ class Choices:
             return float(self._ridge.alpha / (self._size * self._loss.regularizer_scale))
         return float(given)
 
-    @cached_property
+    @lazy
     def rate(self) -> float:
         """The learning rate at the beginning."""
         given = self._estimator.learning_rate
@@ -161,7 +163,7 @@ class Choices:
         limit = 0.25 / shrinkage if shrinkage > 0 else np.inf
         return float(min(stable * self._boldness, limit))
 
-    @cached_property
+    @lazy
     def newton(self) -> NewtonSettings | None:
         """How the weights are solved, if they are."""
         if not self._solves:
@@ -173,7 +175,7 @@ class Choices:
             ridge = (
                 _CLASSIFICATION_RIDGE * self._largest_self if self._classes else self._ridge.alpha
             )
-            per_sample = 0.0
+            ridge, per_sample = ridge * self._count_spread, 0.0
         else:
             ridge, per_sample = 0.0, float(given) * self._loss.regularizer_scale
         half_life = self._estimator.half_life
@@ -193,7 +195,7 @@ class Choices:
             return 1 if self._solves and self._size >= _ONE_PASS else 2
         return int(np.clip(np.ceil(20_000 / self._size), 20, 100))
 
-    @cached_property
+    @lazy
     def _heaviness(self) -> float:
         """How much a mini-batch may weigh, in units of one without sample weights."""
         weight = self._samples.weight
@@ -213,9 +215,12 @@ class Choices:
         """Twice the inverse curvature for classification, where gradients are bounded."""
         if not self._classes:
             return 1.0
+        if self._loss.describe().endswith("squared_hinge"):
+            # Its gradients are not bounded; between two outputs, its curvature is 2.
+            return 1.0 if self._classes <= 2 else 0.5
         if not self._loss.gives_probabilities:
             return 2.0
-        return 8.0 if self._classes == 2 else 4.0
+        return 8.0 if self._classes <= 2 else 4.0
 
     @property
     def noise(self) -> float:

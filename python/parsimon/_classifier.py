@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from . import _core, _stream
+from . import _class_weight, _core, _stream
 from ._checks import choice
+from ._class_weight import check_class_weight, times
 from ._docs import OF_CLASSIFIERS, documented
+from ._first_samples import Start
+from ._formula import Classes, Head
 from ._labels import Labels
-from ._model import LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
+from ._model import DRIFT, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from ._parameters import WORDS
-from ._stream import Samples, checked_weight
+from ._stream import NOTHING, Samples, checked_weight
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -35,7 +39,8 @@ def _gives_probabilities(estimator: Classifier) -> bool:
     if _LOSSES.get(estimator.loss) == "logistic":
         return True
     raise AttributeError(
-        f"predict_proba is available with loss='logistic', not with loss={estimator.loss!r}."
+        f"predict_proba is available with loss='logistic', not with loss={estimator.loss!r}: use "
+        f"loss='logistic'."
     )
 
 
@@ -43,13 +48,16 @@ def _gives_probabilities(estimator: Classifier) -> bool:
 class Classifier(ClassifierMixin, ModelEstimator):
     """A classifier that learns from a stream; what it minimises is the subclass's to say."""
 
+    class_weight: Mapping[Any, float] | str | None
     classes_: NDArray[Any]
+    _counts_: Array  # how many samples of each class there were, if it matters
 
-    _words = {**WORDS, "loss": choice(*_LOSSES)}
+    _words = {**WORDS, "loss": choice(*_LOSSES), "class_weight": check_class_weight}
     # A subclass may make it a hyper-parameter.
     loss = "logistic"
     learning_rate_ = LEARNING_RATE
     regularization_ = REGULARIZATION
+    drift_ = DRIFT
 
     # A subclass may have an exact fit at the end.
     _refits: bool = False
@@ -60,7 +68,7 @@ class Classifier(ClassifierMixin, ModelEstimator):
         return _core.parse_loss(f"{kind}_{_LOSSES[self.loss]}")
 
     def _n_outputs(self, samples: Samples) -> int:
-        return 1 if samples.n_classes == 2 else samples.n_classes
+        return 1 if samples.n_classes <= 2 else samples.n_classes
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from all samples, forgetting what was learned before.
@@ -70,8 +78,11 @@ class Classifier(ClassifierMixin, ModelEstimator):
         with self._unchanged_on_error():
             self._check_parameters()
             X, y = self._validate(X, y, reset=True)
-            labels = Labels.found_in(y)
-            _stream.fit(self, self._samples(X, y, labels, sample_weight), labels.fitted())
+            labels, weight = Labels.found_in(y), checked_weight(sample_weight, X)
+            targets, classes = labels.encode(y), labels.classes
+            by_class, counts = _class_weight.of_all(self.class_weight, classes, targets)
+            samples = Samples(X, targets, times(weight, by_class), n_classes=len(classes))
+            _stream.fit(self, samples, {**labels.fitted(), "_counts_": counts})
         return self
 
     def partial_fit(
@@ -83,28 +94,79 @@ class Classifier(ClassifierMixin, ModelEstimator):
     ) -> Self:
         """Learn from one block of a stream, in the order given.
 
-        The first block fixes the settings: hyper-parameters that are changed later have no
-        effect before the next ``fit``. If learning ends half way, its finished mini-batches stay.
+        The first 100 samples fix the settings: hyper-parameters that are changed later have no
+        effect before the next ``fit``. Until then they are kept, and the model begins anew with all
+        of them whenever there are half as many again. A label that was never seen adds a class,
+        whenever it comes. If learning ends half way, its finished mini-batches stay.
 
         {X, y, classes, sample_weight -> self}
         """
-        if classes is None and sample_weight is None and self._is_familiar(X, y):
-            targets = Labels(self.classes_).encode_integers(y)
+        heard = classes is None or self._has_heard(classes)
+        if heard and sample_weight is None and self._is_familiar(X, y):
+            targets = Labels(self.classes_).encode_known(y)
             if targets is not None:
-                _stream.partial_fit(self, Samples(X, targets), {})
+                weight, fitted = (
+                    (NOTHING, {})
+                    if self.class_weight is None
+                    else self._weigh_classes(targets, self.classes_, self._counts_)
+                )
+                _stream.partial_fit(self, Samples(X, targets, weight), fitted)
                 return self
         with self._unchanged_on_error():
             self._check_parameters_if_changed()
-            first = "_model" not in self.__dict__
-            X, y = self._validate(X, y, reset=first)
-            labels = Labels.of_stream(classes, None if first else self.classes_)
-            fitted = labels.fitted() if first else {}
-            _stream.partial_fit(self, self._samples(X, y, labels, sample_weight), fitted)
+            known = self.classes_ if "_model" in self.__dict__ else None
+            X, y = self._validate(X, y, reset=known is None)
+            labels = Labels.of_stream(known, classes, y)
+            self._learn_first(X, y, checked_weight(sample_weight, X), labels, known)
+            self._heard = copy.copy(classes)
         return self
 
-    def _samples(self, X: Any, y: Any, labels: Labels, sample_weight: ArrayLike | None) -> Samples:
-        weight = checked_weight(sample_weight, X)
-        return Samples(X, labels.encode(y), weight, n_classes=len(labels.classes))
+    def _learn_first(
+        self, X: Any, y: Any, weight: Array, labels: Labels, known: NDArray[Any] | None
+    ) -> None:
+        """Learn from a block of a stream that has something new about it."""
+        grows = known is None or len(labels.classes) > len(known)
+        start = Start.of(self, X, y, weight, anew=grows)
+        X, y, weight = start.columns
+        targets, counts, model = labels.encode(y), NOTHING, None
+        if not start.begins:
+            counts = self.__dict__.get("_counts_", NOTHING)
+            if grows:
+                model, counts = self._with_classes(labels, known, counts)
+        by_class, fitted = self._weigh_classes(targets, labels.classes, counts)
+        samples = Samples(X, targets, times(weight, by_class), n_classes=len(labels.classes))
+        fitted |= {**labels.fitted(), "_first_": start.kept}
+        if start.begins:
+            _stream.begin(self, samples, fitted)
+        else:
+            _stream.partial_fit(self, samples, fitted, model)
+
+    def _with_classes(self, labels: Labels, known: Any, counts: Array) -> tuple[Any, Array]:
+        """Return a model that has outputs for these labels, too, and what it has seen of each."""
+        # A copy: whoever predicts meanwhile finds a model that has the classes of before.
+        model, places = self._model.copy(), labels.places(known)
+        classes = len(labels.classes)
+        outputs = self._n_outputs(Samples(NOTHING, n_classes=classes))
+        model.add_classes(places, classes, self._core_loss(outputs))
+        if len(counts):
+            earlier, counts = counts, np.zeros(classes)
+            counts[places] = earlier
+        return model, counts
+
+    def _weigh_classes(
+        self, targets: Array, classes: NDArray[Any], counts: Array
+    ) -> tuple[Array, dict[str, Any]]:
+        weight, counts = _class_weight.of_stream(self.class_weight, classes, targets, counts)
+        return weight, {"_counts_": counts}
+
+    def _has_heard(self, classes: Any) -> bool:
+        """Tell whether these are the classes that the call before was given."""
+        heard: Any = self.__dict__.get("_heard")
+        if type(classes) is not type(heard):
+            return False
+        if type(classes) is np.ndarray:
+            return np.array_equal(classes, np.asarray(heard))
+        return type(classes) in (list, tuple, range) and bool(classes == heard)
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the values of the learned function.
@@ -129,6 +191,8 @@ class Classifier(ClassifierMixin, ModelEstimator):
         {X -> probabilities}
         """
         values = self._evaluate(X)
+        if len(self.classes_) == 1:
+            return np.ones((len(values), 1))
         return np.asarray(self._core_loss(values.shape[1]).probabilities(values))
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
@@ -140,8 +204,20 @@ class Classifier(ClassifierMixin, ModelEstimator):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
+    def _head(self) -> Head:
+        outputs = self._model.expansion.weights.shape[1]
+        loss = self._core_loss(outputs).describe() if hasattr(self, "predict_proba") else None
+        return Classes(self.classes_, loss)
+
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
         return Labels.stored(outputs)
+
+    def _check_stored(self, fitted: dict[str, Any], archive: _core.Archive) -> None:
+        counts = fitted.pop("_counts_", NOTHING)
+        super()._check_stored(fitted, archive)
+        if len(counts) and (counts.shape != fitted["classes_"].shape or not (counts >= 0).all()):
+            raise ValueError(f"The model file counts {counts.tolist()} samples of its classes.")
+        fitted["_counts_"] = counts
 
     def _foreign_entries(self, archive: _core.Archive) -> list[str]:
         wrong = super()._foreign_entries(archive)

@@ -35,3 +35,11 @@ for _name, _value in vars(_engine).items():
         if isinstance(_value, type):
             _value.__module__ = __name__
         globals()[_name] = _value
+
+if hasattr(os, "register_at_fork"):
+    # No model is in the middle of a step when a process is forked: the child could not end it.
+    os.register_at_fork(
+        before=_engine.before_fork,
+        after_in_parent=_engine.after_fork,
+        after_in_child=_engine.after_fork,
+    )

@@ -8,6 +8,7 @@ import numpy as np
 
 from ._core import Archive
 from ._labels import Labels
+from ._meaning import read_meaning
 from ._settings import given_by
 from ._targets import Targets
 from .bsgd import BSGDClassifier, BSGDRegressor
@@ -39,14 +40,15 @@ def _learned(archive: Archive, classifier: Any, regressor: Any, given: Any) -> E
     loss, outputs = archive["loss"], archive["outputs"]
     if outputs > _MOST_OUTPUTS:
         raise ValueError(f"The model file has {outputs} outputs; at most {_MOST_OUTPUTS} can be.")
+    told = read_meaning(archive, outputs)
     if loss == "mirror_logistic":
-        return SPPPOTClassifier(**given), Labels(np.arange(outputs)).fitted()
+        return SPPPOTClassifier(**given), Labels(np.arange(outputs)).fitted() | told
     if loss.startswith(("binary_", "multiclass_")):
         if "loss" in classifier._get_param_names():
             given["loss"] = loss.split("_", 1)[1]
-        return classifier(**given), Labels(np.arange(max(2, outputs))).fitted()
+        return classifier(**given), Labels(np.arange(max(2, outputs))).fitted() | told
     targets = Targets(np.zeros(outputs), np.ones(outputs), outputs == 1)
-    return regressor(loss=loss, normalize_y=False, **given), targets.fitted()
+    return regressor(loss=loss, normalize_y=False, **given), targets.fitted() | told
 
 
 def _polk(archive: Archive, kernel: Kernel) -> Estimator:
@@ -60,17 +62,16 @@ def _polk(archive: Archive, kernel: Kernel) -> Estimator:
     if rule == "growing":  # a cap that grows is one that is left to us
         polk = {name: value for name, value in polk.items() if name not in words}
         return _learned(archive, POLKClassifier, POLKRegressor, polk | {"max_points": "auto"})
-    # BSGD has a cap and no budget, and solves nothing; POLK may have both.
+    # BSGD has a cap and no budget; POLK may have both. If weights are solved, they are the same.
     if rule == "project" and (given.get("budget") != 0 or "newton" in archive):
         return _learned(archive, POLKClassifier, POLKRegressor, polk | {"max_points": int(cap)})
-    for word in words:
-        given.pop(word, None)
-    given |= {"max_points": int(cap), "maintenance": rule, "maintenance_rate": rate}
-    return _learned(archive, BSGDClassifier, BSGDRegressor, given)
+    bsgd = {name: value for name, value in polk.items() if name not in words}
+    bsgd |= {"max_points": int(cap), "maintenance": rule, "maintenance_rate": rate}
+    return _learned(archive, BSGDClassifier, BSGDRegressor, bsgd)
 
 
 def _solver(archive: Archive) -> dict[str, Any]:
-    """Return how the weights of POLK are found."""
+    """Return how the weights of POLK and BSGD are found."""
     if archive["loss"] == "mirror_logistic":  # SPPPOT's, which has no choice
         return {}
     if "newton" not in archive:
@@ -91,6 +92,7 @@ def _colk(archive: Archive, kernel: Kernel) -> Estimator:
         "risk": None if risk == "none" else risk,
         "risk_weight": weight,
         "clip": clip or None,
+        "solver": "sgd",
     }
     given.pop("schedule", None)
     if risk == "cvar":

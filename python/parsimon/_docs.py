@@ -28,7 +28,9 @@ parsimony : float or "auto", default={default}
     K in the budget K * eta**1.5; larger values make smaller models. With a learning rate that
     falls, "auto" makes the budget fall like eta**2.
 budget : float or parsimon.schedules.AdaptiveBudget, optional
-    The compression budget itself instead, in Hilbert norm; 0 keeps every point.
+    The compression budget itself instead, in Hilbert norm; 0 keeps every point. If it is
+    too small for double precision, points wait outside until there are 512, and the mini-batch
+    that clears them has a floor (docs/guarantees.md): "budget" of ``trace_`` says so.
 max_points : int, "auto" or None, default={default}
     The largest number of points, whatever error that takes. "auto": for t samples of a stream
     1.9 t^(2/3), of ``fit`` 1.15 t^(2/3), of regression 8 t^(2/3), at most 2,200; no cap if a
@@ -59,8 +61,8 @@ average : bool, default={default}
     latest, instead of the last one.
 normalize_y : bool, default={default}
     Whether to subtract the mean of the targets and divide by their standard deviation, both
-    taken from the first block seen. Learning rate, budget, the parameters of the loss and the
-    trace refer to the normalised targets.
+    taken from the first 100 samples of a stream. Learning rate, budget, the parameters of the
+    loss and the trace refer to the normalised targets.
 refit : bool, default={default}
     Whether ``fit`` ends with solving for the weights on the dictionary found, from all samples at
     once (with ``solver="sgd"``: for the squared loss only). ``partial_fit`` never does.
@@ -99,7 +101,11 @@ t_ : int
 trace_ : dict of ndarray
     One entry for each mini-batch (where there are more than 4,096, for each 2, 4, 8... of them):
     "samples" seen, "model_order", "active" samples (with a
-    gradient that is not zero), mean "loss" before the step, "compression_error" and "budget".
+    gradient that is not zero), mean "loss" before the step, "compression_error", "budget", and
+    "drift", how often the stream was found to have changed (``drift_`` has the samples).
+drift_ : ndarray of int
+    How many samples there were each time the stream was found to have changed, which is looked for
+    with ``half_life="auto"``; the latest 1,024.
 X : {array-like, sparse matrix} of shape (n_samples, n_features)
     The samples.
 sample_weight : array-like of shape (n_samples,), optional
@@ -124,6 +130,10 @@ loss : {"hinge", "squared_hinge", "logistic"}, default={default}
     The hinge losses make a support vector machine, the logistic loss gives probabilities. Solvers
     that use curvature round the hinge off: v^2 / 2 for violations v of the margin up to 2, and
     2 v - 2 beyond.
+class_weight : dict, "balanced" or None, default={default}
+    Weights of the classes, 1 for those that are not named; they multiply those of the samples.
+    "balanced": n_samples / (n_classes * samples of the class), of all samples in ``fit`` and of
+    those seen so far in a stream.
 weights_ : ndarray of shape (model_order_, n_outputs)
     Their weights: one column for two classes, otherwise one for each class.
 classes_ : ndarray of shape (n_classes,)
@@ -131,7 +141,8 @@ classes_ : ndarray of shape (n_classes,)
 y : array-like of shape (n_samples,)
     Their labels.
 classes : array-like, optional
-    All labels that the stream will ever have; needed in the first call.
+    Labels of the stream, as far as they are known. Others may come at any time: a label that was
+    never seen adds a class.
 labels : ndarray of shape (n_samples,)
     The labels.
 values : ndarray of shape (n_samples,) or (n_samples, n_classes)

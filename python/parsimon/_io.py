@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from . import _core, kernels
+from ._meaning import NUMBERS, read_meaning, text_array, write_meaning
+from ._slim_file import without_training
+from .expansion import KernelExpansion
 from .schedules import AdaptiveBudget, PowerLaw
 
 if TYPE_CHECKING:
@@ -19,20 +23,98 @@ if TYPE_CHECKING:
 _ESTIMATOR = "estimator"
 _PARAMETERS = "estimator.parameters"
 _FITTED = "estimator.fitted"
+# What most have none of: first samples of a stream, how many there were of each class.
+_MAY_BE_EMPTY = ("_first_", "_counts_", "_predicts_only_")
 
 
-def to_archive(estimator: ModelEstimator) -> _core.Archive:
-    """Return everything that the estimator is."""
+def save(
+    estimator: ModelEstimator,
+    path: str | os.PathLike[str],
+    more: Any = None,
+    *,
+    training: bool = True,
+) -> None:
+    """Write an estimator, with entries that `more` adds, once it is known that it can be read."""
+    check_path(path)
+    archive = checked_archive(estimator, training=training)
+    if more is not None:
+        more(archive)
+    written = _core.Archive.from_bytes(archive.to_bytes())
+    try:
+        _from_archive(written, estimator._kernel_)
+    except (ValueError, *_BROKEN) as error:
+        raise ValueError(
+            f"Nothing was written to {os.fspath(path)!r}: the file could not be read again. {error}"
+        ) from error
+    written.write(os.fspath(path))
+
+
+def checked_archive(estimator: ModelEstimator, *, training: bool = True) -> _core.Archive:
+    """Return everything that the estimator is, if a file would lose nothing of it."""
+    _check_can_be_saved(estimator)
+    return to_archive(estimator, training=training)
+
+
+def check_path(path: Any) -> None:
+    """Refuse what names no file."""
+    name = os.fspath(path)
+    if not name:
+        raise ValueError("The path is empty: give the name of a file.")
+    if ("\0" if isinstance(name, str) else b"\0") in name:
+        raise ValueError(f"The path {name!r} holds a null character, which no file name can.")
+
+
+def _check_can_be_saved(estimator: ModelEstimator) -> None:
+    """Refuse what a file would lose."""
+    cls = type(estimator)
+    if known_estimators().get(cls.__name__) is not cls:
+        raise ValueError(
+            f"A model file holds estimators of parsimon, and {cls.__module__}.{cls.__qualname__} "
+            f"is not one of them: use pickle, and load only what you trust."
+        )
+    known = {*estimator.get_params(deep=False), *_fitted(estimator)}
+    foreign = [name for name in vars(estimator) if not name.startswith("_") and name not in known]
+    if foreign:
+        raise ValueError(
+            f"The model cannot be saved because it was given the attribute {foreign[0]!r}: a model "
+            f"file keeps what a {cls.__name__} has, and no more. Delete it, or use pickle."
+        )
+
+
+def to_archive(estimator: ModelEstimator, *, training: bool = True) -> _core.Archive:
+    """Return everything that the estimator is, or what it needs to predict."""
     archive: _core.Archive = estimator._model.to_archive()
+    fitted = {name: getattr(estimator, name) for name in _fitted(estimator)}
+    if not training:
+        archive = without_training(archive)
+        fitted = {name: value for name, value in fitted.items() if name not in _MAY_BE_EMPTY}
+        fitted["_predicts_only_"] = True
+    for name, value in estimator._entries().items():
+        archive[name] = value
     archive[_ESTIMATOR] = type(estimator).__name__
     archive[_PARAMETERS] = _to_json(estimator.get_params(deep=False))
-    archive[_FITTED] = _to_json({name: getattr(estimator, name) for name in _fitted(estimator)})
+    archive[_FITTED] = _to_json(write_meaning(archive, fitted))
     return archive
 
 
 def _fitted(estimator: ModelEstimator) -> list[str]:
-    # The kernel is an entry of the core; what has no trailing underscore is a hyper-parameter.
-    return [name for name in vars(estimator) if name.endswith("_") and name != "_kernel_"]
+    # The kernel is an entry of the core.
+    known = {
+        *estimator._stored(1),
+        *_MAY_BE_EMPTY,
+        "n_features_in_",
+        "feature_names_in_",
+        "epochs_",
+    }
+    return [
+        name
+        for name, value in vars(estimator).items()
+        if name in known and not _is_absent(name, value)
+    ]
+
+
+def _is_absent(name: str, value: Any) -> bool:
+    return name in _MAY_BE_EMPTY and (value is False or (value is not True and not len(value)))
 
 
 def load(path: str | os.PathLike[str], *, kernel: kernels.Kernel | None = None) -> Any:
@@ -65,13 +147,17 @@ def load(path: str | os.PathLike[str], *, kernel: kernels.Kernel | None = None) 
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
+    check_path(path)
     archive = _core.Archive.read(os.fspath(path))
+    return from_archive(archive, kernel, f"The file {os.fspath(path)!r}")
+
+
+def from_archive(archive: _core.Archive, kernel: kernels.Kernel | None, source: str) -> Any:
+    """Return the model in an archive; `source` says where it is from."""
     try:
         return _from_archive(archive, kernel)
     except _BROKEN as error:
-        raise ValueError(
-            f"The file {os.fspath(path)!r} is not a complete model: {error!r}."
-        ) from error
+        raise ValueError(f"{source} is not a complete model: {error!r}.") from error
 
 
 # What Python raises over entries that are missing or of another type than was written.
@@ -82,18 +168,21 @@ def _from_archive(archive: _core.Archive, kernel: kernels.Kernel | None) -> Any:
     kernel = _kernel(archive["kernel"], kernel)
     if _ESTIMATOR in archive:
         name = archive[_ESTIMATOR]
-        cls = _known_estimators().get(name)
+        if name == "KernelExpansion":
+            return KernelExpansion._from_archive(archive, kernel)
+        cls = known_estimators().get(name)
         if cls is None:
             raise ValueError(
                 f"The file holds a {name!r}, which this version of parsimon does not know; it "
-                f"knows {', '.join(_known_estimators())}."
+                f"knows {', '.join(known_estimators())}."
             )
         if archive["algorithm"] not in cls._algorithms:
             raise ValueError(
                 f"A {name} cannot hold a model of the algorithm {archive['algorithm']!r}."
             )
         estimator = cls(**_renamed(name, _from_json(archive[_PARAMETERS], kernel)))
-        fitted = _from_json(archive[_FITTED], kernel)
+        # Files of the first versions have all in one entry.
+        fitted = _from_json(archive[_FITTED], kernel) | read_meaning(archive, archive["outputs"])
     else:
         from ._core_files import from_core_file
 
@@ -110,10 +199,12 @@ def _from_archive(archive: _core.Archive, kernel: kernels.Kernel | None) -> Any:
     return estimator
 
 
-def _known_estimators() -> dict[str, Any]:
+def known_estimators() -> dict[str, Any]:
+    """Return every public estimator by its name."""
     import parsimon
 
     public = {name: getattr(parsimon, name) for name in parsimon.__all__}
+    public |= {name: getattr(parsimon.compression, name) for name in parsimon.compression.__all__}
     return {name: cls for name, cls in public.items() if getattr(cls, "_algorithms", ())}
 
 
@@ -140,6 +231,11 @@ _ABSENT: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
         {"solver": "sgd", "max_points": None, "half_life": None},
     ),
     (
+        ("BSGDClassifier", "BSGDRegressor", "COLKClassifier", "COLKRegressor"),
+        "solver",
+        {"solver": "sgd"},
+    ),
+    (
         (
             "BSGDClassifier",
             "BSGDRegressor",
@@ -152,6 +248,11 @@ _ABSENT: list[tuple[tuple[str, ...], str, dict[str, Any]]] = [
         ),
         "half_life",
         {"half_life": None},
+    ),
+    (
+        ("HybridIntensity", "MirrorNewtonIntensity", "SPPPOTIntensity"),
+        "solver",
+        {"solver": "sgd"},
     ),
 ]
 
@@ -191,6 +292,9 @@ def _encode(name: str, value: Any) -> Any:
         return {"power_law": [value.power, value.delay]}
     if isinstance(value, AdaptiveBudget):
         return {"adaptive_budget": [value.target, value.initial, value.printed]}
+    if sparse.issparse(value):
+        parts = [value.data, value.indices, value.indptr, np.array(value.shape)]
+        return {"csr": [_encode(name, part) for part in parts]}
     if isinstance(value, np.ndarray):
         kind = value.dtype.str if value.dtype.kind in "biuf" else "text"
         if kind == "text" and not all(isinstance(item, str) for item in value.ravel()):
@@ -204,6 +308,8 @@ def _encode(name: str, value: Any) -> Any:
             "object": value.dtype.kind == "O",
             "shape": list(value.shape),  # which an empty list does not tell
         }
+    if isinstance(value, Mapping):  # weights of classes
+        return {"mapping": [[_encode(name, item) for item in pair] for pair in value.items()]}
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -232,10 +338,20 @@ def _decode(value: Any, kernel: kernels.Kernel) -> Any:
         return PowerLaw(*value["power_law"])
     if "adaptive_budget" in value:
         return AdaptiveBudget(*value["adaptive_budget"])
+    if "csr" in value:
+        data, indices, indptr, shape = (_decode(part, kernel) for part in value["csr"])
+        matrix = sparse.csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()))
+        matrix.check_format(full_check=True)
+        return matrix
+    if "mapping" in value:
+        return {_decode(label, kernel): _decode(item, kernel) for label, item in value["mapping"]}
     if "sequence" in value:
         return tuple(_decode(item, kernel) for item in value["sequence"])
-    dtype = {"text": object if value["object"] else np.str_}.get(value["type"], value["type"])
-    if dtype not in (object, np.str_) and np.dtype(dtype).kind not in "biuf":
-        raise ValueError(f"The file holds an array of the unknown type {dtype!r}.")
-    array = np.array(value["array"], dtype=dtype)
+    name = value["type"]
+    if name == "text":
+        array = text_array(value["array"], as_objects=value["object"])
+    elif isinstance(name, str) and NUMBERS.fullmatch(name):
+        array = np.array(value["array"], dtype=name)
+    else:
+        raise ValueError(f"The file holds an array of the unknown type {name!r}.")
     return array.reshape(value["shape"]) if "shape" in value else array

@@ -32,37 +32,29 @@ class Labels:
         return cls(classes)
 
     @classmethod
-    def of_stream(cls, classes: ArrayLike | None, known: NDArray[Any] | None) -> Labels:
-        """Return the labels of a stream; its first block must say them, and they cannot change."""
-        if classes is None:
-            if known is None:
-                raise ValueError(
-                    "The first call of partial_fit needs classes, all labels there are."
-                )
+    def of_stream(cls, known: NDArray[Any] | None, classes: ArrayLike | None, y: Any) -> Labels:
+        """Return the labels that were known, those that are announced, and those of a block."""
+        found = _distinct(y, "y")
+        if classes is not None:
+            found = _union(_distinct(classes, "classes"), found)
+        if known is None:
+            return cls(found)
+        if not len(_unseen(found, known)):
             return cls(known)
-        given = _distinct(classes, "classes")
-        if known is not None and not np.array_equal(known, given):
-            raise ValueError(
-                f"classes is {classes!r}, but the first call gave {known!r}; it cannot change "
-                f"along a stream."
-            )
-        if len(given) < 2:
-            raise ValueError(f"classes must hold at least 2 labels; got {classes!r}.")
-        return cls(given)
+        return cls(_union(known, found))
+
+    def places(self, earlier: NDArray[Any]) -> list[int]:
+        """Return the numbers that labels have now which were 0, 1, ... before."""
+        return [int(number) for number in np.searchsorted(self.classes, earlier)]
 
     def encode(self, y: Any) -> Array:
         """Return the number of each label, as the core's targets."""
-        unseen = np.setdiff1d(_distinct(y, "y"), self.classes)
-        if len(unseen):
-            raise ValueError(
-                f"y has the labels {unseen.tolist()}, which are not among the classes "
-                f"{self.classes.tolist()} of the first call."
-            )
         return np.asarray(np.searchsorted(self.classes, y)[:, None], dtype=np.float64)
 
-    def encode_integers(self, y: Any) -> Array | None:
-        """Return the same for integers that are all known, and None for anything else."""
-        if y.dtype.kind not in "iu" or self.classes.dtype.kind not in "iu":
+    def encode_known(self, y: Any) -> Array | None:
+        """Return the same for integers or texts that are all known, and None for anything else."""
+        kinds = y.dtype.kind, self.classes.dtype.kind
+        if kinds not in _QUICK:
             return None
         numbers = self.classes.searchsorted(y)
         if (self.classes.take(numbers, mode="clip") != y).any():
@@ -70,13 +62,18 @@ class Labels:
         return np.asarray(numbers[:, None], dtype=np.float64)
 
     def scores(self, values: Array) -> Array:
-        """Return the core's outputs as a decision function: for two classes, one number."""
+        """Return the core's outputs as a decision function: for two classes, one number.
+
+        So it is while only one has been seen.
+        """
         if len(self.classes) > 2:
             return values
         return values[:, 0] if values.shape[1] == 1 else values[:, 1] - values[:, 0]
 
     def decode(self, scores: Array) -> NDArray[Any]:
         """Return the label that the decision function chooses."""
+        if len(self.classes) == 1:
+            return np.repeat(self.classes, len(scores))
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes[chosen])
 
@@ -87,12 +84,36 @@ class Labels:
     @staticmethod
     def stored(outputs: int) -> dict[str, Callable[[Any], bool]]:
         """Return the same for an estimator in a file, each with what makes it valid."""
-        count = max(outputs, 2)
+        counts = (max(outputs, 2), 1 if outputs <= 2 else outputs)
         return {
             "classes_": lambda value: (
-                value.shape == (count,) and np.array_equal(value, np.unique(value))
+                value.ndim == 1 and len(value) in counts and np.array_equal(value, np.unique(value))
             )
         }
+
+
+# Types of labels, and of those that are known, that compare without further ado.
+_QUICK = {("U", "U"), ("b", "b"), *((a, b) for a in "iu" for b in "iu")}
+
+
+def _unseen(labels: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
+    check_types(known, labels)
+    return np.asarray(np.setdiff1d(labels, known))
+
+
+def _union(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    check_types(first, second)
+    return np.asarray(np.union1d(first, second))
+
+
+def check_types(known: NDArray[Any], others: NDArray[Any]) -> None:
+    """Refuse numbers after texts, and the other way round."""
+    texts = [labels.dtype.kind in "OUT" for labels in (known, others)]
+    if texts[0] != texts[1]:
+        raise ValueError(
+            f"Labels must be of one type, all numbers or all text: there were "
+            f"{known.tolist()}, and now there are {others.tolist()}."
+        )
 
 
 def _distinct(labels: ArrayLike, name: str) -> NDArray[Any]:

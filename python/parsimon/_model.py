@@ -16,7 +16,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _io
-from ._checks import Check
+from ._checks import Check, check_flag
+from ._first_samples import is_kept
+from ._formula import Head, Values
 from ._parameters import WORDS, check_together
 from ._stream import block_rows
 from ._threads import threads_of
@@ -65,6 +67,14 @@ def chosen(name: str, meaning: str) -> Any:
 LEARNING_RATE = chosen("learning_rate", "The step size of the first mini-batch.")
 REGULARIZATION = chosen("regularization", "The weight of the squared norm.")
 BUDGET = chosen("budget", "The compression budget of the first mini-batch, in Hilbert norm.")
+
+
+def _drift(estimator: ModelEstimator) -> NDArray[np.int64]:
+    """Return how many samples there were each time the stream was found to have changed."""
+    return np.array(estimator._state("drift_").drift, dtype=np.int64)
+
+
+DRIFT = property(_drift, doc="The samples seen each time the stream was found to have changed.")
 
 
 class ModelEstimator(BaseEstimator):
@@ -138,6 +148,7 @@ class ModelEstimator(BaseEstimator):
         """Tell whether this is a block of a stream like many before."""
         return (
             "_model" in self.__dict__
+            and not self.__dict__.get("_first_")
             and type(y) is np.ndarray
             and y.ndim == 1
             and self._takes_as_it_is(X)
@@ -167,6 +178,9 @@ class ModelEstimator(BaseEstimator):
 
     def _finish_fit(self, model: Any, samples: Any) -> None:
         """Do what fit does once all epochs are over."""
+
+    # How samples of a stream are weighed before they are learned from, if they are.
+    _weigh: Callable[..., tuple[Any, ...]] | None = None
 
     def _stop_early(self, model: Any) -> None:
         """Make the best of a model whose fit has been interrupted."""
@@ -211,6 +225,34 @@ class ModelEstimator(BaseEstimator):
         core = self._state("expansion_").expansion
         return KernelExpansion(self._kernel_, core.dictionary, core.weights * self._output_scale())
 
+    @expansion_.setter
+    def expansion_(self, expansion: KernelExpansion) -> None:
+        """Replace the learned function by another, from which a stream goes on."""
+        model = self._state("expansion_")
+        if not isinstance(expansion, KernelExpansion):
+            raise TypeError(
+                f"expansion_ must be a KernelExpansion; got {type(expansion).__name__}."
+            )
+        points, weights = expansion._core.dictionary, expansion._core.weights
+        core, mine = expansion.kernel.core.describe(), self.kernel_.core.describe()
+        shape = (self.n_features_in_, model.weights.shape[1])
+        if core != mine or (points.shape[1], weights.shape[1]) != shape:
+            raise ValueError(
+                f"expansion_ must have the kernel {mine}, {shape[0]} features and {shape[1]} "
+                f"outputs, as the model has; it has {core}, {points.shape[1]} and "
+                f"{weights.shape[1]}."
+            )
+        self._replace(model, points, np.ascontiguousarray(weights / self._output_scale()))
+
+    def _replace(self, model: Any, points: Array, weights: Array) -> None:
+        """Give the core's model another function."""
+        if not hasattr(model, "replace"):
+            raise ValueError(
+                f"The function of a {type(self).__name__} cannot be replaced: its points are the "
+                f"nodes that its integral is computed on."
+            )
+        model.replace(points, weights)
+
     @property
     def kernel_(self) -> Kernel:
         """The kernel of the model."""
@@ -226,7 +268,12 @@ class ModelEstimator(BaseEstimator):
     @property
     def trace_(self) -> dict[str, NDArray[Any]]:
         """What each mini-batch did, in arrays of equal length."""
-        return self._trace(self._state("trace_"))
+        model = self._state("trace_")
+        trace = self._trace(model)
+        changes = np.searchsorted(trace["samples"], getattr(model, "drift", []))
+        inside = changes[changes < len(trace["samples"])]
+        trace["drift"] = np.bincount(inside.astype(int), minlength=len(trace["samples"]))
+        return trace
 
     @staticmethod
     def _trace(model: Any) -> dict[str, NDArray[Any]]:
@@ -234,6 +281,14 @@ class ModelEstimator(BaseEstimator):
 
     def _output_scale(self) -> Any:
         return 1.0
+
+    def _affine(self) -> tuple[Any, Any]:
+        """Return what is added to the function's values, and what they are multiplied by first."""
+        return 0.0, self._output_scale()
+
+    def _head(self) -> Head:
+        """Return what becomes of the function's values, for those who write models down."""
+        return Values()
 
     def distance(self, X: ArrayLike) -> Array:
         """Return how far each sample is from anything that the model knows.
@@ -276,20 +331,35 @@ class ModelEstimator(BaseEstimator):
 
     # -- persistence -----------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, training: bool = True) -> None:
         """Write the estimator to one file, from which :func:`parsimon.load` reads it back.
 
-        The file is written under a temporary name and renamed, so a crash leaves no broken file.
-        It holds all that training needs to go on exactly as if it had not stopped, and no code.
+        The file is written under a temporary name and renamed once it is known that it can be read
+        again, so neither a crash nor an error leaves a broken file. It holds all that training
+        needs to go on exactly as if it had not stopped, and no code.
 
         Parameters
         ----------
         path : path-like
-            Where to write; an existing file is replaced.
+            Where to write; an existing file is replaced and keeps its permissions, a link is
+            followed.
+        training : bool, default=True
+            Whether training is to go on from the file. If not, it holds what predictions need and
+            nothing else: no trace, no statistics, no samples.
         """
+        check_flag("training", training)
         check_is_fitted(self)
         self._check_parameters()
-        _io.to_archive(self).write(os.fspath(path))
+        _io.save(self, path, training=training)
+
+    def _entries(self) -> dict[str, Any]:
+        """Return entries of a file that only those need who predict from it."""
+        return {}
+
+    def _to_archive(self) -> _core.Archive:
+        check_is_fitted(self)
+        self._check_parameters()
+        return _io.checked_archive(self)
 
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:  # noqa: ARG002
         """Return what the estimator keeps beside the core's model, with what makes it valid."""
@@ -307,6 +377,11 @@ class ModelEstimator(BaseEstimator):
         }
         if "feature_names_in_" in fitted:
             expected["feature_names_in_"] = lambda value: value.shape == (features,)
+        if "_predicts_only_" in fitted:
+            expected["_predicts_only_"] = lambda value: value is True
+        if "_first_" in fitted:
+            samples = archive["samples"]
+            expected["_first_"] = lambda value: is_kept(value, features, samples)
         if "epochs_" in fitted:  # which files of the first versions do not tell
             expected["epochs_"] = lambda value: type(value) is int and value > 0
         wrong = [name for name, right in expected.items() if not right(fitted[name])]

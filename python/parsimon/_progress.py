@@ -41,7 +41,11 @@ class ProgressBar:
 
 
 def progress(
-    total: int | None, *, enabled: bool = True, description: str | None = None
+    total: int | None,
+    *,
+    enabled: bool = True,
+    description: str | None = None,
+    unit: str = " samples",
 ) -> ProgressBar:
     """Open a progress bar.
 
@@ -53,6 +57,8 @@ def progress(
         Whether to show anything.
     description : str, optional
         What is going on.
+    unit : str, default=" samples"
+        What is counted.
 
     Returns
     -------
@@ -74,7 +80,7 @@ def progress(
     except ImportError:
         _give_hint()
         return ProgressBar()
-    return ProgressBar(tqdm(total=total, desc=description, unit=" samples", unit_scale=True))
+    return ProgressBar(tqdm(total=total, desc=description, unit=unit, unit_scale=True))
 
 
 def _give_hint() -> None:

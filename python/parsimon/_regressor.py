@@ -12,7 +12,9 @@ from sklearn.base import RegressorMixin
 
 from . import _core, _stream
 from ._docs import OF_REGRESSORS, documented
-from ._model import LEARNING_RATE, REGULARIZATION, Array, ModelEstimator, is_finite
+from ._first_samples import Start
+from ._formula import Head, Values
+from ._model import DRIFT, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator, is_finite
 from ._newton import finish_fit, least_squares
 from ._parameters import WORDS
 from ._stream import Samples, checked_weight
@@ -61,6 +63,7 @@ class Regressor(RegressorMixin, ModelEstimator):
 
     learning_rate_ = LEARNING_RATE
     regularization_ = REGULARIZATION
+    drift_ = DRIFT
 
     _words = {**WORDS, "loss": _check_loss}
 
@@ -88,8 +91,10 @@ class Regressor(RegressorMixin, ModelEstimator):
     ) -> Self:
         """Learn from one block of a stream, in the order given.
 
-        The first block fixes the settings: hyper-parameters that are changed later have no
-        effect before the next ``fit``. If learning ends half way, its finished mini-batches stay.
+        The first 100 samples fix the settings: hyper-parameters that are changed later have no
+        effect before the next ``fit``. Until then they are kept, and the model begins anew with all
+        of them whenever there are half as many again. If learning ends half way, its finished
+        mini-batches stay.
 
         {X, y, sample_weight -> self}
         """
@@ -103,9 +108,14 @@ class Regressor(RegressorMixin, ModelEstimator):
             self._check_parameters_if_changed()
             first = "_model" not in self.__dict__
             X, y = self._validate_both(X, y, reset=first)
-            targets = self._measure(y) if first else self._targets()
-            samples = Samples(X, targets.encode(y), checked_weight(sample_weight, X))
-            _stream.partial_fit(self, samples, targets.fitted() if first else {})
+            if not first:
+                self._targets().check(y)
+                y = y.ravel() if self._single_ else y.reshape(len(y), -1)
+            start = Start.of(self, X, y, checked_weight(sample_weight, X))
+            rows, values, weight = start.columns
+            targets = self._measure(values) if start.begins else self._targets()
+            samples = Samples(rows, targets.encode(values), weight)
+            _stream.learn(self, start, samples, targets.fitted())
         return self
 
     def predict(self, X: ArrayLike) -> Array:
@@ -147,6 +157,12 @@ class Regressor(RegressorMixin, ModelEstimator):
 
     def _output_scale(self) -> Any:
         return self._scale_
+
+    def _affine(self) -> tuple[Any, Any]:
+        return self.intercept_, self._scale_
+
+    def _head(self) -> Head:
+        return Values(single=self._single_)
 
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
         return Targets.stored(outputs)

@@ -19,7 +19,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
+from ._advice import warn_of_features_out_of_scale, warn_of_growth
 from ._checks import warn
+from ._first_samples import Start
 from ._progress import ProgressBar, progress
 from ._settings import bound_memory
 from ._threads import threads_of
@@ -32,7 +34,13 @@ Array = NDArray[np.float64]
 BLOCK = 4096
 _BLOCK_NUMBERS = 1 << 22
 
+# The same where the model says how much samples count: it must not be an old one.
+_WEIGHED = 256
+
 NOTHING = np.empty(0)
+# What a model is not that has been fitted: at the beginning of a stream, or good for nothing else
+# than predictions.
+_NOTHING_SPECIAL: dict[str, Any] = {"_first_": (), "_predicts_only_": False}
 
 
 def block_rows(X: Any) -> int:
@@ -98,13 +106,14 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any) -> Array:
 def fit(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> None:
     """Train a new model and adopt it; if that fails, the estimator is as it was before."""
     model, kernel, epochs = estimator._new_model(samples, streaming=False)
-    fitted = {**fitted, "_kernel_": kernel, "epochs_": epochs}
+    fitted = {**fitted, "_kernel_": kernel, "epochs_": epochs, **_NOTHING_SPECIAL}
     random = check_random_state(estimator.random_state) if estimator.shuffle else None
     name, shown = type(estimator).__name__, estimator.verbose >= 1
     try:
         with progress(epochs * len(samples), enabled=shown, description=name) as bar:
+            weigh = None if getattr(estimator, "_refits", False) else estimator._weigh
             for _ in range(epochs):
-                run(estimator, model, samples, random, bar)
+                run(estimator, model, samples, random, bar, weigh)
             if getattr(estimator, "_refits", False):
                 bar.describe(f"{name}: solving for the weights")
             with threads_of(estimator.n_jobs):
@@ -118,24 +127,71 @@ def fit(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> None:
     # All samples have been seen; a stream that goes on from here may change.
     bound_memory(estimator, model)
     estimator._adopt(model, fitted)
+    warn_of_features_out_of_scale(estimator, samples.X)
+    if epochs == 1:
+        warn_of_growth(estimator, model)
 
 
-def partial_fit(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> None:
-    """Train on samples once; whatever ends that, the mini-batches that are done stay."""
-    model = estimator.__dict__.get("_model")
-    if model is None:
-        model, kernel, _ = estimator._new_model(samples, streaming=True)
-        bound_memory(estimator, model)
-        fitted = {**fitted, "_kernel_": kernel, "epochs_": 1}
+def begin(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> None:
+    """Train a new model on the first samples of a stream.
+
+    If that fails, the mini-batches that are done stay, unless there was a model before.
+    """
+    model, kernel, _ = estimator._new_model(samples, streaming=True)
+    bound_memory(estimator, model)
+    fitted = {**fitted, "_kernel_": kernel, "epochs_": 1}
     try:
-        if estimator.verbose < 2:
-            run(estimator, model, samples)
-        else:
-            with progress(len(samples), description=type(estimator).__name__) as bar:
-                run(estimator, model, samples, bar=bar)
+        (run if estimator.verbose < 2 else _run_shown)(
+            estimator, model, samples, weigh=estimator._weigh
+        )
+    except BaseException:
+        if model.samples and "_model" not in estimator.__dict__:
+            estimator._adopt(model, {**fitted, "_first_": ()})
+        raise
+    estimator._adopt(model, fitted)
+    if not fitted.get("_first_"):
+        warn_of_features_out_of_scale(estimator, samples.X)
+
+
+def partial_fit(
+    estimator: Any, samples: Samples, fitted: dict[str, Any], model: Any = None
+) -> None:
+    """Train on samples once; whatever ends that, the mini-batches that are done stay.
+
+    model: another one than the estimator has, to be adopted.
+    """
+    if model is None:
+        model = estimator._model
+    if estimator.__dict__.get("_predicts_only_"):
+        raise ValueError(
+            f"This {type(estimator).__name__} was saved with training=False: it can predict, and "
+            f"fit can train it anew, but partial_fit cannot go on."
+        )
+    before = model.samples
+    try:
+        (run if estimator.verbose < 2 else _run_shown)(
+            estimator, model, samples, weigh=estimator._weigh
+        )
     finally:
-        if fitted and model.samples:
+        now = model.samples
+        if fitted and now > before:
             estimator._adopt(model, fitted)
+    # Each time that there are twice as many.
+    if now.bit_length() > before.bit_length():
+        warn_of_growth(estimator, model)
+
+
+def learn(estimator: Any, start: Start, samples: Samples, fitted: dict[str, Any]) -> None:
+    """Train on the samples with which learning starts; fitted: of a model that begins with them."""
+    if start.begins:
+        begin(estimator, samples, {**fitted, "_first_": start.kept})
+    else:
+        partial_fit(estimator, samples, {"_first_": start.kept})
+
+
+def _run_shown(estimator: Any, model: Any, samples: Samples, *, weigh: Any) -> None:
+    with progress(len(samples), description=type(estimator).__name__) as bar:
+        run(estimator, model, samples, bar=bar, weigh=weigh)
 
 
 def run(
@@ -144,11 +200,18 @@ def run(
     samples: Samples,
     random: np.random.RandomState | None = None,
     bar: ProgressBar | None = None,
+    weigh: Callable[..., tuple[Any, ...]] | None = None,
 ) -> None:
-    """Train a core model on all samples once."""
+    """Train a core model on all samples once.
+
+    `weigh`, if there is one, is given the model and the columns of a block, and returns what is
+    learned from instead.
+    """
     batch_size = int(estimator.batch_size)
     with threads_of(estimator.n_jobs):
-        for columns in samples.blocks(batch_size, random):
+        for columns in samples.blocks(batch_size, random, BLOCK if weigh is None else _WEIGHED):
+            if weigh is not None:
+                columns = weigh(model, *columns)
             taken = model.run(*columns, batch_size)
             if bar is not None:
                 bar.update(taken)

@@ -32,14 +32,20 @@ class Targets:
             scale = np.where(spread > 0, spread, scale)
         return cls(intercept, scale, y.ndim == 1)
 
-    def encode(self, y: Any) -> Array:
-        """Return the core's targets, one row per sample."""
-        rows = y.reshape(len(y), -1)
-        if rows.shape[1] != len(self.intercept):
+    def check(self, y: Any) -> None:
+        """Refuse another number of targets than there were."""
+        count = y.shape[1] if y.ndim > 1 else 1
+        if count != len(self.intercept):
             raise ValueError(
-                f"y has {rows.shape[1]} targets per sample, but the model has learned "
+                f"y has {count} targets per sample, but the model has learned "
                 f"{len(self.intercept)}."
             )
+
+    def encode(self, y: Any) -> Array:
+        """Return the core's targets, one row per sample."""
+        if y.size != len(y) * len(self.intercept):
+            self.check(y)
+        rows = y.reshape(len(y), -1)
         return np.asarray((rows - self.intercept) / self.scale)
 
     def decode(self, values: Array) -> Array:

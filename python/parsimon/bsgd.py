@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -10,7 +11,8 @@ from sklearn.utils import check_random_state
 from ._checks import choice, count, number
 from ._classifier import Classifier
 from ._core import Compression
-from ._docs import OF_CLASSIFIERS, OF_REGRESSORS, OF_STEPS
+from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from ._newton import finish_fit
 from ._parameters import estimator
 from ._regressor import Regressor
 from ._stream import Samples
@@ -64,7 +66,16 @@ def _new_model(estimator: Any, samples: Samples, *, streaming: bool) -> tuple[An
     )
 
 
-@estimator(OF_STEPS, OF_CLASSIFIERS, _ENTRIES)
+def _refits(estimator: Any) -> bool:
+    return bool(estimator.solver == "newton")
+
+
+def _finish_fit(estimator: Any, model: Any, samples: Samples) -> None:
+    if estimator._refits:
+        finish_fit(estimator, model, samples)
+
+
+@estimator(OF_CLASSIFIERS, _ENTRIES)
 class BSGDClassifier(Classifier):
     """Kernel classifier for streams with a hard cap on the points of its model (BSGD).
 
@@ -74,14 +85,14 @@ class BSGDClassifier(Classifier):
 
     Parameters
     ----------
-    {loss, kernel, gamma, max_points, maintenance, maintenance_rate, learning_rate, schedule,
-    regularization, batch_size, epochs, shuffle, average, half_life, n_jobs, random_state,
-    verbose}
+    {loss, kernel, gamma, class_weight, max_points, maintenance, maintenance_rate, solver,
+    learning_rate, schedule, regularization, batch_size, epochs, shuffle, average, half_life,
+    n_jobs, random_state, verbose}
 
     Attributes
     ----------
     {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, kernel_,
-    learning_rate_, regularization_, epochs_, t_, trace_}
+    learning_rate_, regularization_, epochs_, t_, trace_, drift_}
 
     References
     ----------
@@ -107,9 +118,11 @@ class BSGDClassifier(Classifier):
     _: KW_ONLY
     kernel: Kernel | str = "rbf"
     gamma: float | str = "scale"
+    class_weight: Mapping[Any, float] | str | None = None
     max_points: int = 100
     maintenance: str = "merge"
     maintenance_rate: float = 1000.0
+    solver: str = "newton"
     learning_rate: float | str = "auto"
     schedule: PowerLaw | str = "constant"
     regularization: float | str = "auto"
@@ -127,9 +140,11 @@ class BSGDClassifier(Classifier):
     _rules = MAINTENANCE
     _check_together = _check_maintenance
     _new_model = _new_model
+    _refits = property(_refits)
+    _finish_fit = _finish_fit
 
 
-@estimator(OF_STEPS, OF_REGRESSORS, _ENTRIES)
+@estimator(OF_REGRESSORS, _ENTRIES)
 class BSGDRegressor(Regressor):
     """Kernel regressor for streams with a hard cap on the points of its model (BSGD).
 
@@ -139,14 +154,14 @@ class BSGDRegressor(Regressor):
 
     Parameters
     ----------
-    {loss, kernel, gamma, max_points, maintenance, maintenance_rate, learning_rate, schedule,
-    regularization, batch_size, epochs, shuffle, average, half_life, normalize_y, n_jobs,
+    {loss, kernel, gamma, max_points, maintenance, maintenance_rate, solver, learning_rate,
+    schedule, regularization, batch_size, epochs, shuffle, average, half_life, normalize_y, n_jobs,
     random_state, verbose}
 
     Attributes
     ----------
     {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, kernel_,
-    learning_rate_, regularization_, epochs_, t_, trace_}
+    learning_rate_, regularization_, epochs_, t_, trace_, drift_}
 
     References
     ----------
@@ -169,6 +184,7 @@ class BSGDRegressor(Regressor):
     max_points: int = 100
     maintenance: str = "merge"
     maintenance_rate: float = 1000.0
+    solver: str = "newton"
     learning_rate: float | str = "auto"
     schedule: PowerLaw | str = "constant"
     regularization: float | str = "auto"
@@ -182,11 +198,10 @@ class BSGDRegressor(Regressor):
     random_state: Any = None
     verbose: int = 0
 
-    # An exact fit in the end is POLK's.
-    refit = False
-
     _words = {**Regressor._words, **_WORDS}
     _algorithms = ("polk",)
     _rules = MAINTENANCE
     _check_together = _check_maintenance
     _new_model = _new_model
+    _refits = property(_refits)
+    _finish_fit = _finish_fit

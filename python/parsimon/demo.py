@@ -78,7 +78,7 @@ def train_on_stream(X: Any, y: Any) -> tuple[POLKClassifier, float]:
         for first in range(0, len(X), BLOCK):
             block = slice(first, first + BLOCK)
             start = time.perf_counter()
-            model.partial_fit(X[block], y[block], classes=range(N_CLASSES))
+            model.partial_fit(X[block], y[block])
             seconds += time.perf_counter() - start
             bar.set_postfix(model_order=model.model_order_, loss=model.trace_["loss"][-1])
             bar.update(len(X[block]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from . import _core
-from ._checks import is_number
+from ._checks import count, is_number
+from ._progress import progress
+from ._selection import Selection
 from .kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -185,6 +189,36 @@ class KernelExpansion:
         outputs = "" if self._flat else f", n_outputs={self.weights.shape[1]}"
         return f"KernelExpansion({self._kernel!r}, model_order={self.model_order}{outputs})"
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the function to one file, from which :func:`parsimon.load` reads it back.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to write; an existing file is replaced.
+        """
+        self._to_archive().write(os.fspath(path))
+
+    def _to_archive(self) -> Any:
+        archive = _core.Slkl(
+            self._kernel.core, self._core.dictionary, self._core.weights
+        ).to_archive()
+        archive["estimator"] = "KernelExpansion"
+        archive["output.mean"] = np.zeros(self._core.weights.shape[1])
+        archive["output.single"] = int(self._flat)
+        return archive
+
+    @classmethod
+    def _from_archive(cls, archive: Any, kernel: Kernel) -> KernelExpansion:
+        function = _core.read_model(archive, kernel.core).expansion
+        flat = archive["output.single"] != 0
+        if flat and function.weights.shape[1] != 1:
+            raise ValueError(
+                "The model file does not hold a KernelExpansion: its output.single cannot be that "
+                "of a function with several outputs."
+            )
+        return cls._wrap(kernel, function, flat=flat)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (KernelExpansion, (self._kernel, self.dictionary, self.weights))
 
@@ -231,23 +265,44 @@ class CompressionReport:
     model_order: int
 
 
+# Functions of more points are not taken as a whole: that needs the square of their number in
+# memory, and its cube in time.
+_MOST_AT_ONCE = 3000
+# How many more points are chosen than asked for, of which KOMP then removes the worst.
+_SPARE = 1.5
+
+
 def komp(
-    expansion: KernelExpansion, budget: float, protected: ArrayLike | None = None
+    expansion: KernelExpansion,
+    budget: float = 0.0,
+    protected: ArrayLike | None = None,
+    *,
+    max_points: int | None = None,
+    verbose: int = 0,
 ) -> tuple[KernelExpansion, CompressionReport]:
     """Compress an expansion by kernel orthogonal matching pursuit.
 
     Points are removed one at a time, always the one whose removal, with the weights of all others
     fitted anew, leaves the function nearest to the given one, as long as the distance in Hilbert
-    norm is within the budget.
+    norm is within the budget, or there are more points than asked for.
+
+    A function of more than 3,000 points is too large to begin with all of them. Then points are
+    added first, always the one that brings the function nearest to the given one, until there are
+    half as many again as asked for or half of the budget is left; from these, points are removed
+    as above. That takes n numbers of memory for each point that is added, 2 GB at most.
 
     Parameters
     ----------
     expansion : KernelExpansion
         The function to compress.
-    budget : float
+    budget : float, default=0.0
         How far the function may move in Hilbert norm.
     protected : array-like of bool of shape (n_points,) or of int, optional
         Points that must stay: a mask, or their positions.
+    max_points : int, optional
+        The largest number of points, whatever that takes beyond the budget; protected points stay.
+    verbose : int, default=0
+        1 shows a progress bar where points are added.
 
     Returns
     -------
@@ -267,16 +322,63 @@ def komp(
     (True, True)
     >>> bool(abs(g.distance(f) - report.error) < 1e-6)
     True
+    >>> komp(f, max_points=5)[0].model_order
+    5
     """
     if not isinstance(expansion, KernelExpansion):
         raise TypeError(f"komp compresses a KernelExpansion; got {type(expansion).__name__}.")
     if not is_number(budget) or budget < 0:
         raise ValueError(f"The budget must be a finite number, not negative; got {budget!r}.")
+    count(optional=True)("max_points", max_points)
     mask = _protected_mask(protected, expansion.model_order)
-    core, removed, error = _core.komp(expansion._core, float(budget), mask.tolist())
+    if expansion.model_order > _MOST_AT_ONCE:
+        return _large_komp(expansion, float(budget), mask, max_points, verbose)
+    core, removed, error = _core.komp(expansion._core, float(budget), mask.tolist(), max_points)
     compressed = expansion._derive(core)
     report = CompressionReport(
         np.asarray(removed, dtype=np.int64), float(error), compressed.model_order
+    )
+    return compressed, report
+
+
+def _large_komp(
+    expansion: KernelExpansion,
+    budget: float,
+    mask: NDArray[np.bool_],
+    max_points: int | None,
+    verbose: int,
+) -> tuple[KernelExpansion, CompressionReport]:
+    size = expansion.model_order
+    most = size
+    if max_points is not None:
+        spare = int(_SPARE * max_points) + 50
+        most = min(size, max_points if spare > 2 * _MOST_AT_ONCE else spare)
+    selection = Selection(expansion)
+    with progress(
+        most if max_points is not None else None,
+        enabled=bool(verbose),
+        description="KOMP",
+        unit=" points",
+    ) as bar:
+        selection.run(budget / 2, most, bar, np.flatnonzero(mask) if mask.any() else None)
+    # Protected points that depend on others have no weight yet, and stay.
+    kept = selection.chosen + np.setdiff1d(np.flatnonzero(mask), selection.chosen).tolist()
+    weights = np.zeros((len(kept), expansion._core.weights.shape[1]))
+    weights[: len(selection.chosen)] = selection.weights()
+    order = np.argsort(kept)
+    places = np.asarray(kept, dtype=np.int64)[order]
+    chosen = _core.KernelExpansion(
+        expansion.kernel.core, expansion._core.dictionary[places], weights[order]
+    )
+    squared, gone = selection.squared_error, np.empty(0, dtype=np.int64)
+    if len(places) <= 2 * _MOST_AT_ONCE:
+        left = math.sqrt(max(budget**2 - squared, 0.0))
+        chosen, removed, error = _core.komp(chosen, left, mask[places].tolist(), max_points)
+        gone, squared = places[np.asarray(removed, dtype=np.int64)], squared + float(error) ** 2
+    removed_first = np.setdiff1d(np.arange(size), places)
+    compressed = expansion._derive(chosen)
+    report = CompressionReport(
+        np.concatenate([removed_first, gone]), math.sqrt(squared), compressed.model_order
     )
     return compressed, report
 

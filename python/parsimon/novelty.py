@@ -12,6 +12,8 @@ from sklearn.base import OutlierMixin
 
 from . import _core, _stream
 from ._checks import is_number, number
+from ._first_samples import Start
+from ._formula import Head, OneClass
 from ._model import Array, ModelEstimator
 from ._newton import finish_fit
 from ._parameters import WORDS, estimator
@@ -146,7 +148,9 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
             self._check_parameters()
             X = self._validate(X, reset=True)
             _stream.fit(
-                self, self._samples(X, sample_weight), {"offset_": 0.0, "_scores_": NOTHING}
+                self,
+                self._samples(X, checked_weight(sample_weight, X)),
+                {"offset_": 0.0, "_scores_": NOTHING},
             )
         scores = self._values_of(self._model, X)[:, 0]
         self.offset_ = self._threshold(scores)
@@ -164,25 +168,24 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
 
         {X, y, sample_weight -> self}
         """
-        first = "_model" not in self.__dict__
         with self._unchanged_on_error():
             self._check_parameters_if_changed()
-            X = self._validate_samples(X, reset=first)
-            samples = self._samples(X, sample_weight)
+            X = self._validate_samples(X, reset="_model" not in self.__dict__)
+            start = Start.of(self, X, checked_weight(sample_weight, X))
+            X, weight = start.columns
             # Scores of samples that are not known yet, as those that will be asked for.
-            scores = NOTHING if first else self._values_of(self._model, X)[:, 0]
-            _stream.partial_fit(
-                self, samples, {"offset_": 0.0, "_scores_": NOTHING} if first else {}
-            )
-        if first:
+            scores = NOTHING if start.begins else self._values_of(self._model, X)[:, 0]
+            samples = self._samples(X, weight)
+            _stream.learn(self, start, samples, {"offset_": 0.0, "_scores_": NOTHING})
+        if start.begins:
             scores = self._values_of(self._model, X)[:, 0]
         scores = np.concatenate([self._scores_, scores])
         self._scores_ = scores[-_MOST_SCORES:]
         self.offset_ = self._threshold(scores[-max(self.t_ // 2, _FEWEST_SCORES) :])
         return self
 
-    def _samples(self, X: Any, sample_weight: ArrayLike | None) -> Samples:
-        return Samples(X, np.ones((X.shape[0], 1)), checked_weight(sample_weight, X))
+    def _samples(self, X: Any, weight: Array) -> Samples:
+        return Samples(X, np.ones((X.shape[0], 1)), weight)
 
     def _threshold(self, scores: Array) -> float:
         return float(np.quantile(scores, float(self.contamination)))
@@ -212,6 +215,9 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
         """
         differences = self.decision_function(X)
         return np.where(differences < 0, -1, 1)
+
+    def _head(self) -> Head:
+        return OneClass(self.offset_)
 
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
         def few(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -38,6 +39,7 @@ def new_polk(
     outputs = estimator._n_outputs(samples)
     loss = estimator._core_loss(outputs)
     chosen = Choices(estimator, samples, loss, streaming=streaming, intercept=intercept)
+    by_budget = compression is None
     if compression is None:
         size = None if streaming else len(samples)
         compression = _compression(estimator, polk_budget(estimator, chosen), size)
@@ -52,7 +54,7 @@ def new_polk(
         features=samples.X.shape[1],
         outputs=outputs,
     )
-    if chosen.newton is not None and estimator._refits and not streaming:
+    if chosen.newton is not None and estimator._refits and not streaming and by_budget:
         # The weights are solved when all points are there.
         model.scout()
     return model, chosen.kernel, chosen.epochs
@@ -125,14 +127,14 @@ class POLKClassifier(Classifier):
 
     Parameters
     ----------
-    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, solver, half_life, schedule,
-    regularization, batch_size, epochs, shuffle, average, refit, dtype, n_jobs, random_state,
-    verbose}
+    {loss, kernel, gamma, class_weight, learning_rate, parsimony, budget, max_points, solver,
+    half_life, schedule, regularization, batch_size, epochs, shuffle, average, refit, dtype, n_jobs,
+    random_state, verbose}
 
     Attributes
     ----------
     {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, kernel_,
-    learning_rate_, regularization_, budget_, epochs_, t_, trace_}
+    learning_rate_, regularization_, budget_, epochs_, t_, trace_, drift_}
 
     References
     ----------
@@ -146,7 +148,7 @@ class POLKClassifier(Classifier):
     >>> X, y = make_multidist(2000, random_state=0)
     >>> model = POLKClassifier(random_state=0)
     >>> for start in range(0, 1500, 100):
-    ...     model = model.partial_fit(X[start:start + 100], y[start:start + 100], classes=range(5))
+    ...     model = model.partial_fit(X[start:start + 100], y[start:start + 100])
     >>> model.model_order_ < 200
     True
     >>> model.score(X[1500:], y[1500:]) > 0.8
@@ -157,6 +159,7 @@ class POLKClassifier(Classifier):
     _: KW_ONLY
     kernel: Kernel | str = "rbf"
     gamma: float | str = "scale"
+    class_weight: Mapping[Any, float] | str | None = None
     learning_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
@@ -212,7 +215,8 @@ class POLKRegressor(Regressor):
         has not used up; in a stream from what was predicted for the latest samples (a quarter of
         all, 10,000 at most) before they were learned from. What the points of the model do not
         span is taken for part of the function, not for noise.
-    {n_features_in_, kernel_, learning_rate_, regularization_, budget_, epochs_, t_, trace_}
+    {n_features_in_, kernel_, learning_rate_, regularization_, budget_, epochs_, t_, trace_,
+    drift_}
 
     References
     ----------

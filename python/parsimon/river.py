@@ -6,7 +6,6 @@ Needs river: ``pip install 'parsimon[river]'``.
 from __future__ import annotations
 
 import pickle
-import warnings
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
@@ -29,10 +28,9 @@ __all__ = ["Classifier", "Regressor"]
 
 Features = Mapping[Hashable, float]
 
-# While there are fewer samples, the estimator begins anew whenever there are half as many again.
+# While there are fewer samples, the estimator begins anew whenever there is a new feature.
 _WARM_UP = 100
-_GROWTH = 1.5
-# The latest samples, from which it begins anew with features or labels that it has no room for.
+# The latest samples, from which it begins anew with features that it has no room for.
 _KEPT = 500
 # Columns kept for features that come later: a quarter of those there are, at least so many.
 _FEWEST_FREE = 4
@@ -51,12 +49,11 @@ class _Learner:
         self._width = 0
         self._kept: deque[tuple[NDArray[np.float64], Any]] = deque(maxlen=_KEPT)
         self._seen = 0
-        self._begun = 0
 
     def _new_estimator(self) -> Any:
         raise NotImplementedError
 
-    def _learn(self, x: Features, target: Any, *, has_room: bool = True) -> None:
+    def _learn(self, x: Features, target: Any) -> None:
         """Learn from a sample, with the core's target; all or nothing."""
         new = x.keys() - self._places.keys()
         places = self._places
@@ -64,10 +61,8 @@ class _Learner:
             # In the order of the names, so that the order within a dictionary does not matter.
             names = [*places, *sorted(new, key=str)]
             places = {name: place for place, name in enumerate(names)}
-        begins = self._estimator is None or len(places) > self._width or not has_room
-        if self._seen < _WARM_UP:
-            begins |= self._seen + 1 >= _GROWTH * self._begun or self._seen + 1 == _WARM_UP
-        if begins:
+        no_room = self._estimator is None or len(places) > self._width
+        if no_room or self._seen + 1 == _WARM_UP:
             free = 0 if self._seen + 1 < _WARM_UP else max(_FEWEST_FREE, len(places) // 4)
             self._begin(places, len(places) + free, _row(x, places, len(places)), target)
         else:
@@ -85,14 +80,9 @@ class _Learner:
             rows[number, :count] = kept[0, :count]
         rows[-1, : row.shape[1]] = row[0]
         targets = np.array([*(kept for _, kept in self._kept), target])
-        estimator = self._new_estimator()
-        self._fit_first(estimator, rows, targets)
+        estimator = self._new_estimator().partial_fit(rows, targets)
         self._kept.append((rows[-1:], target))
         self._estimator, self._places, self._width = estimator, places, width
-        self._begun = len(targets)
-
-    def _fit_first(self, estimator: Any, rows: NDArray[np.float64], targets: Any) -> None:
-        estimator.partial_fit(rows, targets)
 
     def learn_one(self, x: Features, y: Any) -> None:
         raise NotImplementedError
@@ -162,8 +152,8 @@ class Classifier(_Learner, base.MiniBatchClassifier):
 
     It is a :class:`parsimon.POLKClassifier`, with the logistic loss unless another is given. Scale
     the features first, as for any model that compares samples by their distance. Labels and
-    features may come at any time; a feature that a sample lacks is 0. For labels or features
-    beyond those that there is room for, the model begins anew with the latest 500 samples.
+    features may come at any time; a feature that a sample lacks is 0. For features beyond those
+    that there is room for, the model begins anew with the latest 500 samples.
 
     Parameters
     ----------
@@ -183,16 +173,9 @@ class Classifier(_Learner, base.MiniBatchClassifier):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._labels: dict[Any, int] = {}
-        self._room = 2
 
     def _new_estimator(self) -> POLKClassifier:
         return POLKClassifier(**{"loss": "logistic", **self.settings})
-
-    def _fit_first(self, estimator: Any, rows: NDArray[np.float64], targets: Any) -> None:
-        with warnings.catch_warnings():
-            # Few samples of many classes are nothing unusual at the beginning of a stream.
-            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-            estimator.partial_fit(rows, targets, classes=range(self._room))
 
     @property
     def _multiclass(self) -> bool:
@@ -208,18 +191,8 @@ class Classifier(_Learner, base.MiniBatchClassifier):
         y
             A label.
         """
-        number = self._labels.get(y)
-        if number is not None:
-            self._learn(x, number)
-            return
-        number, before = len(self._labels), self._room
-        has_room = number < self._room
-        self._room = self._room if has_room else 4 * self._room
-        try:
-            self._learn(x, number, has_room=has_room)
-        except BaseException:
-            self._room = before
-            raise
+        number = self._labels.get(y, len(self._labels))
+        self._learn(x, number)
         self._labels[y] = number
 
     def _encoded(self, y: list[Any]) -> list[Any] | None:
@@ -302,7 +275,7 @@ class Classifier(_Learner, base.MiniBatchClassifier):
         labels = list(self._labels)
         if len(labels) == 1:
             return labels * len(scores)
-        best = scores > 0 if scores.ndim == 1 else scores[:, : len(labels)].argmax(axis=1)
+        best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
         return [labels[number] for number in best.astype(int).tolist()]
 
     def _probabilities(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -311,9 +284,7 @@ class Classifier(_Learner, base.MiniBatchClassifier):
                 f"There are probabilities with loss='logistic', not with "
                 f"loss={self._estimator.loss!r}."
             )
-        # Of the labels that have been seen.
-        shares = self._estimator.predict_proba(rows)[:, : len(self._labels)]
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+        return np.asarray(self._estimator.predict_proba(rows))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@
 #include "parsimon/algorithm/polk.hpp"
 #include "parsimon/algorithm/risk.hpp"
 #include "parsimon/algorithm/slkl/solver.hpp"
+#include "parsimon/algorithm/solved_density.hpp"
 #include "parsimon/algorithm/spppot.hpp"
 #include "parsimon/density/quadrature.hpp"
 #include "parsimon/io/archive.hpp"

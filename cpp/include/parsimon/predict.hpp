@@ -2,171 +2,256 @@
 
 // For programs that load a model and predict, and do not train: no Eigen, no threads, and a second
 // or two of compilation.
+//
+//   const auto model = parsimon::load_regressor("model.parsimon");
+//   double y = 0;
+//   model.predict(x, &y);                                  // what Python's predict gives
+//
+//   const auto model = parsimon::load_classifier("model.parsimon");
+//   std::cout << model.predict(x).text();                  // a label
+//
+// The outputs of a density are those of Predictor.
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "parsimon/density/box.hpp"
-#include "parsimon/density/mirror_map.hpp"
 #include "parsimon/error.hpp"
-#include "parsimon/io/checks.hpp"
 #include "parsimon/io/entries.hpp"
-#include "parsimon/kernel/expression.hpp"
-#include "parsimon/rkhs/striped_function.hpp"
-#include "parsimon/schedule/step.hpp"
+#include "parsimon/io/labels.hpp"
+#include "parsimon/predictor.hpp"
 
 namespace parsimon {
 
-// A model that Python or C++ saved, for prediction alone: it keeps the function and nothing that
-// training would need. What it reads from a file is checked before it is used.
-//
-// Its values are the raw outputs of the model, those of Python's decision_function: labels are not
-// chosen yet, targets not scaled back.
+namespace detail {
+
+// What Python's StreamingPipeline does to numbers before its estimator sees them.
+class Standardization {
+ public:
+  Standardization(const Entries& file, Index features) {
+    if (!file.has("pipeline") || file.get_integer("pipeline.columns") == 0) return;
+    const auto is_text = file.get_integers("pipeline.is_text");
+    require(std::all_of(is_text.begin(), is_text.end(), [](auto each) { return each == 0; }),
+            "The model file holds a pipeline with columns of text, which only Python encodes.");
+    mean_ = file.get_numbers("pipeline.mean", features);
+    scale_ = file.get_numbers("pipeline.scale", features);
+    require_finite(mean_.data(), features);
+    for (const double scale : scale_) {
+      require(scale > 0, "The model file holds a scale that is not positive.");
+    }
+  }
+
+  // Whether samples are to be changed at all.
+  bool is_needed() const { return !mean_.empty(); }
+
+  // A missing number (NaN) becomes the mean.
+  std::vector<double> operator()(const double* x) const {
+    std::vector<double> scaled(mean_.size());
+    for (std::size_t i = 0; i < scaled.size(); ++i) {
+      scaled[i] = std::isnan(x[i]) ? 0 : (x[i] - mean_[i]) / scale_[i];
+    }
+    return scaled;
+  }
+
+ private:
+  std::vector<double> mean_;
+  std::vector<double> scale_;
+};
+
+// The outputs of a model in the units of its targets: raw outputs times a scale, plus a mean.
+class Outputs {
+ public:
+  explicit Outputs(const Entries& file) : model_(file), standardization_(file, model_.features()) {
+    require(!model_.is_density(),
+            "The model file holds a density: Predictor::load(path).density(x) gives its values.");
+    const Index count = model_.outputs();
+    mean_.assign(static_cast<std::size_t>(count), 0.0);
+    scale_.assign(static_cast<std::size_t>(count), 1.0);
+    if (file.has("output.mean")) mean_ = file.get_numbers("output.mean", count);
+    if (file.has("output.scale")) scale_ = file.get_numbers("output.scale", count);
+    require_finite(mean_.data(), count);
+    require_finite(scale_.data(), count);
+  }
+
+  const Predictor& model() const { return model_; }
+
+  void operator()(const double* x, double* out) const {
+    if (standardization_.is_needed()) {
+      model_.predict(standardization_(x).data(), out);
+    } else {
+      model_.predict(x, out);
+    }
+    for (std::size_t c = 0; c < mean_.size(); ++c) out[c] = out[c] * scale_[c] + mean_[c];
+    require_in_range(all_finite(out, model_.outputs()));
+  }
+
+ private:
+  Predictor model_;
+  Standardization standardization_;
+  std::vector<double> mean_;
+  std::vector<double> scale_;
+};
+
+inline bool is_loss_of_classes(const Entries& file) {
+  if (!file.has("loss")) return false;
+  const std::string loss = file.get_text("loss");
+  return loss == "mirror_logistic" || loss.rfind("binary_", 0) == 0 ||
+         loss.rfind("multiclass_", 0) == 0;
+}
+
+// Files of earlier versions keep labels and units where only Python finds them.
+inline void require_meaning(const Entries& file, const std::string& entry) {
+  require(file.has(entry) || !file.has("estimator"),
+          "The model file was written by a version of parsimon that kept labels and units of "
+          "targets for Python alone: load it there and save it again.");
+}
+
+}  // namespace detail
+
+// A regressor, or a value function, that Python or C++ saved. Its predictions are those of Python.
 //
 // Immutable, so one may serve many threads.
-class Predictor {
+class Regressor {
  public:
-  // Throws std::filesystem::filesystem_error if the file cannot be opened, and Error if it is not a
-  // complete model or its kernel is a user's function, which a file cannot hold.
-  static Predictor load(const std::filesystem::path& path) {
-    return Predictor(Entries::read(path));
+  explicit Regressor(const Entries& file) : outputs_(file) {
+    require(!detail::is_loss_of_classes(file) && !file.has("labels.type") && !file.has("threshold"),
+            "The model file holds a classifier: use load_classifier.");
+    // A value function is in the units of its rewards.
+    if (file.get_text("algorithm") != "policy_evaluation") {
+      detail::require_meaning(file, "output.mean");
+    }
   }
 
-  // The same from the content of such a file; `source` names it in messages.
-  static Predictor from_bytes(const std::string& bytes, const std::string& source = "The model") {
-    return Predictor(Entries::from_bytes(bytes, source));
-  }
+  Index features() const { return outputs_.model().features(); }
+  // Targets per sample.
+  Index outputs() const { return outputs_.model().outputs(); }
+  Index points() const { return outputs_.model().points(); }
 
-  explicit Predictor(const Entries& file) : Predictor(file, algorithm_of(file)) {}
-
-  Index features() const { return function_.features(); }
-  Index outputs() const { return function_.outputs(); }
-  Index points() const { return function_.size(); }
-
-  // From features() numbers to outputs() numbers. Allocates nothing.
-  void predict(const double* x, double* out) const {
-    require(all_finite(x, features()),
-            "The sample has NaN or infinity among its features: give finite numbers.");
-    function_.evaluate(x, out);
-    require_in_range(all_finite(out, outputs()));
-  }
+  // From features() numbers to outputs() numbers.
+  void predict(const double* x, double* out) const { outputs_(x, out); }
 
   // The same for `count` samples that follow each other, as their outputs do.
   void predict(const double* x, Index count, double* out) const {
     for (Index i = 0; i < count; ++i) predict(x + i * features(), out + i * outputs());
   }
 
-  // Whether the model is one of a density. Its output is z, and f the density relative to the
-  // uniform one of its domain, exp(z) for most.
-  bool is_density() const { return density_.has_value(); }
-
-  // The density at a sample, 0 outside the domain. Its integral is near 1, not exactly 1.
-  double density(const double* x) const {
-    require(is_density(), "The model is not one of a density; predict() gives its outputs.");
-    double z = 0;
-    predict(x, &z);
-    if (!density_->domain.contains(x)) return 0;
-    const double value = density_->mirror.value(z, x) * std::exp(-density_->domain.log_volume());
-    require_in_range(std::isfinite(value));
-    return value;
+  std::vector<double> predict(const std::vector<double>& x) const {
+    detail::require_features(static_cast<Index>(x.size()), features());
+    std::vector<double> out(static_cast<std::size_t>(outputs()));
+    predict(x.data(), out.data());
+    return out;
   }
 
  private:
-  struct Density {
-    Box domain;
-    MirrorMap mirror;
-  };
-
-  Predictor(const Entries& file, const std::string& algorithm)
-      : function_(read_function(file, algorithm)), density_(read_density(file, algorithm)) {}
-
-  // Of the algorithm at work, if it is one of several.
-  static std::string algorithm_of(const Entries& file) {
-    std::string algorithm = file.get_text("algorithm");
-    if (algorithm == "hybrid") {
-      algorithm = file.get_text("phase");
-      require(learns_density(algorithm),
-              "The model file names the unknown phase " + algorithm + ".");
-    }
-    for (const char* known : {"polk", "colk", "compositional", "policy_evaluation", "slkl",
-                              "spppot", "mirror_newton"}) {
-      if (algorithm == known) return algorithm;
-    }
-    throw Error("The model file holds a model of the algorithm " + algorithm +
-                ", which this version of parsimon does not know.");
-  }
-
-  static bool learns_density(const std::string& algorithm) {
-    return algorithm == "spppot" || algorithm == "mirror_newton";
-  }
-
-  static StripedFunction read_function(const Entries& file, const std::string& algorithm) {
-    const KernelExpression kernel = parse_kernel_expression(file.get_text("kernel"));
-    const Index features = file.get_integer("features"), outputs = file.get_integer("outputs");
-    detail::require_sizes(features, outputs);
-    kernel.check_features(features);
-    const auto [size, columns, points] = file.get_table("dictionary", Entries::any_size, features);
-    detail::require_finite(points.data(), size * columns);
-    const std::vector<double> weights = read_weights(file, algorithm, size, outputs);
-    detail::require_weights(weights.data(), size * outputs);
-    return {kernel, points, features, weights, outputs};
-  }
-
-  // Those that the model predicts with: of the average of its iterates if there is one.
-  static std::vector<double> read_weights(const Entries& file, const std::string& algorithm,
-                                          Index size, Index outputs) {
-    if (algorithm == "mirror_newton") return file.get_numbers("weights.average", size * outputs);
-    if (algorithm == "slkl") return file.get_table("weights", size, outputs).numbers;
-    // Weights that are solved stand where an average would.
-    const bool average = file.get_integer("average") != 0 || file.has("newton");
-    const auto [rows, columns, all] =
-        file.get_table("weights", size, average ? 2 * outputs : outputs);
-    // The average is on the right.
-    std::vector<double> weights;
-    for (Index i = 0; i < rows; ++i) {
-      const auto end = all.begin() + (i + 1) * columns;
-      weights.insert(weights.end(), end - outputs, end);
-    }
-    if (algorithm == "spppot" && !average && file.get_integer("dual_averaging") != 0) {
-      const Index batches = file.get_integer("batches");
-      detail::require_count(batches, "batches");
-      const double step = read_step(file).at(batches);
-      for (double& weight : weights) weight *= -step;
-    }
-    return weights;
-  }
-
-  static StepSchedule read_step(const Entries& file) {
-    return StepSchedule::restore(file.get_text("step"), file.get_numbers("step.parameters"));
-  }
-
-  static std::optional<Density> read_density(const Entries& file, const std::string& algorithm) {
-    if (!learns_density(algorithm)) return std::nullopt;
-    Density density{Box(file.get_numbers("domain.lower"), file.get_numbers("domain.upper")),
-                    MirrorMap::kl()};
-    require(file.get_integer("features") == density.domain.features() &&
-                file.get_integer("outputs") == 1,
-            "The model file has impossible sizes.");
-    if (algorithm == "spppot") {
-      density.mirror =
-          MirrorMap::restore(file.get_text("mirror"), file.get_numbers("mirror.parameters"));
-      density.mirror.check_features(density.domain.features());
-    }
-    return density;
-  }
-
-  static void require_in_range(bool finite) {
-    if (finite) return;
-    throw DivergenceError(
-        "The prediction is beyond the range of finite numbers: the sample is too far from those "
-        "that the model has learned.");
-  }
-
-  StripedFunction function_;
-  std::optional<Density> density_;
+  detail::Outputs outputs_;
 };
+
+// A classifier, or a detector of novelties, that Python or C++ saved. Its labels and the values of
+// its decision function are those of Python.
+//
+// Immutable, so one may serve many threads.
+class Classifier {
+ public:
+  explicit Classifier(const Entries& file) : outputs_(file) {
+    if (file.has("threshold")) {
+      threshold_ = file.get_number("threshold");
+      require(std::isfinite(*threshold_) && outputs_.model().outputs() == 1,
+              "The threshold in the model file cannot be that of such a model.");
+      labels_ = {Label(std::int64_t{-1}), Label(std::int64_t{1})};
+      return;
+    }
+    const bool classifies = detail::is_loss_of_classes(file) || file.has("labels.type");
+    require(classifies || file.get_text("algorithm") == "slkl",
+            "The model file does not hold a classifier: use load_regressor.");
+    detail::require_meaning(file, "labels.type");
+    labels_ = detail::read_labels(file, std::max<Index>(2, outputs_.model().outputs()));
+    if (file.has("loss")) loss_ = file.get_text("loss");
+  }
+
+  Index features() const { return outputs_.model().features(); }
+  Index points() const { return outputs_.model().points(); }
+  // In the order of Python's classes_. A detector of novelties has -1 (outliers) and 1.
+  const std::vector<Label>& labels() const { return labels_; }
+  // Numbers of the decision function: one for two classes, or one for each class.
+  Index scores() const { return labels_.size() == 2 ? 1 : static_cast<Index>(labels_.size()); }
+
+  void decision(const double* x, double* out) const {
+    if (scores() == outputs_.model().outputs()) {
+      outputs_(x, out);
+      if (threshold_) out[0] -= *threshold_;
+    } else {
+      double two[2];
+      outputs_(x, two);
+      out[0] = two[1] - two[0];
+    }
+  }
+
+  // The number of the most likely class, in labels().
+  Index predict_index(const double* x) const {
+    std::vector<double> values(static_cast<std::size_t>(scores()));
+    decision(x, values.data());
+    if (threshold_) return values[0] < 0 ? 0 : 1;
+    if (values.size() == 1) return values[0] > 0 ? 1 : 0;
+    return std::max_element(values.begin(), values.end()) - values.begin();
+  }
+
+  const Label& predict(const double* x) const {
+    return labels_[static_cast<std::size_t>(predict_index(x))];
+  }
+
+  const Label& predict(const std::vector<double>& x) const {
+    detail::require_features(static_cast<Index>(x.size()), features());
+    return predict(x.data());
+  }
+
+  // Whether the loss is one whose outputs stand for probabilities.
+  bool has_probabilities() const {
+    return loss_ == "binary_logistic" || loss_ == "multiclass_logistic" ||
+           loss_ == "mirror_logistic";
+  }
+
+  // One for each label.
+  std::vector<double> probabilities(const double* x) const {
+    require(has_probabilities(),
+            "The model gives no probabilities: it was not trained with a logistic loss.");
+    std::vector<double> values(static_cast<std::size_t>(outputs_.model().outputs()));
+    outputs_(x, values.data());
+    if (loss_ == "binary_logistic") values.insert(values.begin(), 0.0);
+    if (loss_ == "mirror_logistic") {
+      // exp(z), or a small part of it where only the order matters.
+      const double top = *std::max_element(values.begin(), values.end());
+      for (double& value : values) value = std::exp(value - std::max(0.0, top - 600));
+    }
+    return softmax(std::move(values));
+  }
+
+ private:
+  static std::vector<double> softmax(std::vector<double> values) {
+    const double top = *std::max_element(values.begin(), values.end());
+    double sum = 0;
+    for (double& value : values) sum += value = std::exp(value - top);
+    for (double& value : values) value /= sum;
+    return values;
+  }
+
+  detail::Outputs outputs_;
+  std::vector<Label> labels_;
+  std::optional<double> threshold_;
+  std::string loss_;
+};
+
+// Each throws std::filesystem::filesystem_error if the file cannot be opened, and Error if it is
+// not a complete model of that kind or its kernel is a user's function, which a file cannot hold.
+inline Regressor load_regressor(const std::filesystem::path& path) {
+  return Regressor(Entries::read(path));
+}
+
+inline Classifier load_classifier(const std::filesystem::path& path) {
+  return Classifier(Entries::read(path));
+}
 
 }  // namespace parsimon

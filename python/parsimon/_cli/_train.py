@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--text", type=names, default=[], help="columns of numbers that are categories")
     add("--task", choices=("classification", "regression"), help="by default, as the target looks")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help=_SET, dest="settings")
-    add("--classes", type=names, help="with --stream: labels that the first block does not have")
+    add("--classes", type=names, help="with --stream: labels that are known before they come")
     add("--features", type=int, help="how many an svmlight file has, if it comes from a pipe")
     add("--seed", type=int, default=0, help="of the shuffling; 0 by default")
     add_data_arguments(parser)
@@ -100,8 +100,8 @@ def _stream(blocks: Any, options: argparse.Namespace) -> tuple[Any, dict[str, An
         raise ValueError("There are no samples in the file.")
     model = _pipeline(_targets(first[1]), options)
     classes = None
-    if isinstance(model.estimator, POLKClassifier):
-        classes = np.union1d(first[1], _as_labels(options.classes or [], first[1]))
+    if options.classes and isinstance(model.estimator, POLKClassifier):
+        classes = _as_labels(options.classes, first[1])
     everything = _Counted(chain([first], rest), blocks)
     result = prequential(model, everything, classes=classes, verbose=not options.quiet)
     summary = result.summary

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array
 from parsimon import _auto, _core, _stream
 from parsimon._checks import Check, count, number
 from parsimon._docs import OF_STEPS
+from parsimon._first_samples import Start
 from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
@@ -191,7 +192,9 @@ class CompositionalLearner(ModelEstimator):
         """
         with self._unchanged_on_error():
             self._check_parameters_if_changed()
-            _stream.partial_fit(self, self._samples(X, y, reset=not hasattr(self, "_model")), {})
+            samples = self._samples(X, y, reset=not hasattr(self, "_model"))
+            start = Start.of(self, *samples.columns)
+            _stream.learn(self, start, Samples(*start.columns), {})
         return self
 
     def predict(self, X: ArrayLike) -> Array:
@@ -207,11 +210,17 @@ class CompositionalLearner(ModelEstimator):
         """The tracked inner expectations."""
         return np.asarray(self._state("tracked_").tracked)
 
-    def save(self, path: Any) -> None:
+    def save(self, path: Any, *, training: bool = True) -> None:
         """Refuse: a model file cannot hold functions. Use pickle."""
         raise NotImplementedError(
             f"A model file cannot hold the functions of a CompositionalLearner, so {path!r} was "
             f"not written; use pickle, or save its expansion_."
+        )
+
+    def _to_archive(self) -> _core.Archive:
+        raise NotImplementedError(
+            "The functions of a CompositionalLearner cannot be written down; use pickle, or write "
+            "its expansion_."
         )
 
     def _samples(self, X: ArrayLike, y: ArrayLike | None, *, reset: bool) -> Samples:

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
 from parsimon._classifier import Classifier
-from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS, OF_STEPS
+from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS
 from parsimon._model import BUDGET
+from parsimon._newton import finish_fit
 from parsimon._parameters import estimator
 from parsimon._regressor import Regressor
+from parsimon._stream import Samples
 from parsimon.kernels import Kernel
 from parsimon.schedules import AdaptiveBudget, PowerLaw
 
-from ._risk import RISK_ENTRIES, RISK_WORDS, check_risk, new_colk, risk_trace
+from ._risk import (
+    CVAR,
+    OBJECTIVE,
+    RISK_ENTRIES,
+    RISK_WORDS,
+    VALUE_AT_RISK,
+    check_risk,
+    count_spread,
+    finish_colk,
+    new_colk,
+    risk_trace,
+    stop_early,
+    stored_losses,
+    weigher,
+    weighs,
+)
 
 
-@estimator(OF_STEPS, OF_REGRESSORS, RISK_ENTRIES)
+@estimator(OF_REGRESSORS, RISK_ENTRIES)
 class COLKRegressor(Regressor):
     """Kernel regressor for streams that minimises the loss and its risk (COLK).
 
@@ -34,16 +52,18 @@ class COLKRegressor(Regressor):
     loss : str, default="squared"
         As in :class:`POLKRegressor`, where "squared" and "huber" are meant. The paper's squared
         loss, without 1/2, is "squared(2)".
-    {kernel, gamma, learning_rate, tracking_rate, parsimony, budget, max_points, schedule,
-    tracking_schedule, regularization, batch_size, epochs, shuffle, average, half_life, normalize_y}
+    {kernel, gamma, learning_rate, tracking_rate, parsimony, budget, max_points, solver,
+    schedule, tracking_schedule, regularization, batch_size, epochs, shuffle, average, half_life,
+    normalize_y}
     refit : bool, default=True
-        As in :class:`POLKRegressor`; it has an effect without risk only.
+        As in :class:`POLKRegressor`; with ``solver="sgd"`` it has an effect without risk only.
     {dtype, n_jobs, random_state, verbose}
 
     Attributes
     ----------
     {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, kernel_,
-    learning_rate_, regularization_, budget_, epochs_, t_, trace_}
+    learning_rate_, regularization_, budget_, epochs_, t_, trace_, drift_, objective_,
+    value_at_risk_, cvar_}
 
     References
     ----------
@@ -79,7 +99,8 @@ class COLKRegressor(Regressor):
     tracking_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
-    max_points: int | None = None
+    max_points: int | str | None = "auto"
+    solver: str = "newton"
     schedule: PowerLaw | str = "constant"
     tracking_schedule: PowerLaw | str = "constant"
     regularization: float | str = "auto"
@@ -103,13 +124,28 @@ class COLKRegressor(Regressor):
     _check_together = check_risk
     _new_model = new_colk
     _trace = staticmethod(risk_trace)
+    _stop_early = stop_early
+    _weigh = property(weigher)
+    _count_spread = property(count_spread)
+    objective_ = OBJECTIVE
+    value_at_risk_ = VALUE_AT_RISK
+    cvar_ = CVAR
 
     @property
     def _refits(self) -> bool:
-        return self.risk is None and super()._refits
+        return (self.risk is None or self.solver == "newton") and super()._refits
+
+    def _finish_fit(self, model: Any, samples: Samples) -> None:
+        if self._refits and weighs(self):
+            finish_colk(self, model, samples)
+        else:
+            super()._finish_fit(model, samples)
+
+    def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+        return super()._stored(outputs) | stored_losses(self)
 
 
-@estimator(OF_STEPS, OF_CLASSIFIERS, RISK_ENTRIES)
+@estimator(OF_CLASSIFIERS, RISK_ENTRIES)
 class COLKClassifier(Classifier):
     """Kernel logistic regression for streams that minimises the loss and its risk (COLK).
 
@@ -119,14 +155,16 @@ class COLKClassifier(Classifier):
 
     Parameters
     ----------
-    {risk, risk_weight, moment_order, level, clip, kernel, gamma, learning_rate, tracking_rate,
-    parsimony, budget, max_points, schedule, tracking_schedule, regularization, batch_size, epochs,
-    shuffle, average, half_life, dtype, n_jobs, random_state, verbose}
+    {risk, risk_weight, moment_order, level, clip, kernel, gamma, class_weight, learning_rate,
+    tracking_rate, parsimony, budget, max_points, solver, schedule, tracking_schedule,
+    regularization, batch_size, epochs, shuffle, average, half_life, dtype, n_jobs, random_state,
+    verbose}
 
     Attributes
     ----------
     {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, kernel_,
-    learning_rate_, regularization_, budget_, epochs_, t_, trace_}
+    learning_rate_, regularization_, budget_, epochs_, t_, trace_, drift_, objective_,
+    value_at_risk_, cvar_}
 
     References
     ----------
@@ -152,11 +190,13 @@ class COLKClassifier(Classifier):
     clip: float | None = 1.0
     kernel: Kernel | str = "rbf"
     gamma: float | str = "scale"
+    class_weight: Mapping[Any, float] | str | None = None
     learning_rate: float | str = "auto"
     tracking_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
-    max_points: int | None = None
+    max_points: int | str | None = "auto"
+    solver: str = "newton"
     schedule: PowerLaw | str = "constant"
     tracking_schedule: PowerLaw | str = "constant"
     regularization: float | str = "auto"
@@ -177,3 +217,22 @@ class COLKClassifier(Classifier):
     _check_together = check_risk
     _new_model = new_colk
     _trace = staticmethod(risk_trace)
+    _stop_early = stop_early
+    _weigh = property(weigher)
+    _count_spread = property(count_spread)
+    objective_ = OBJECTIVE
+    value_at_risk_ = VALUE_AT_RISK
+    cvar_ = CVAR
+
+    @property
+    def _refits(self) -> bool:  # type: ignore[override]
+        return self.solver == "newton"
+
+    def _finish_fit(self, model: Any, samples: Samples) -> None:
+        if weighs(self):
+            finish_colk(self, model, samples)
+        elif self._refits:
+            finish_fit(self, model, samples)
+
+    def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
+        return super()._stored(outputs) | stored_losses(self)

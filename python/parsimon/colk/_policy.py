@@ -13,6 +13,7 @@ from parsimon import _auto, _core, _stream
 from parsimon._checks import choice, count, number
 from parsimon._core import BudgetSchedule, Compression
 from parsimon._docs import OF_STEPS
+from parsimon._first_samples import Start
 from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
@@ -85,7 +86,7 @@ class PolicyEvaluator(ModelEstimator):
         beta, the step of the tracker of "gtd".
     parsimony : float or "auto", default="auto"
         C in the budgets C * alpha**2 and C * beta**2. "auto" takes a tenth of what a mini-batch
-        of rewards like those of the first block would add.
+        of rewards like the first ones would add.
     budget : float or parsimon.schedules.AdaptiveBudget, optional
         The compression budget of both functions itself instead, in Hilbert norm; one that adapts is
         for V.
@@ -199,8 +200,10 @@ class PolicyEvaluator(ModelEstimator):
     ) -> Self:
         """Learn from one block of a stream, in the order given.
 
-        The first block fixes the settings: hyper-parameters that are changed later have no
-        effect before the next ``fit``. If learning ends half way, its finished mini-batches stay.
+        The first 100 transitions fix the settings: hyper-parameters that are changed later have no
+        effect before the next ``fit``. Until then they are kept, and the model begins anew with all
+        of them whenever there are half as many again. If learning ends half way, its finished
+        mini-batches stay.
 
         {states, rewards, next_states, terminal -> self}
         """
@@ -208,7 +211,11 @@ class PolicyEvaluator(ModelEstimator):
             self._check_parameters_if_changed()
             first = "_model" not in self.__dict__
             transitions = self._transitions(states, rewards, next_states, terminal, reset=first)
-            _stream.partial_fit(self, transitions, {})
+            if first or self.__dict__.get("_first_"):
+                start = Start.of(self, *transitions.columns)
+                _stream.learn(self, start, _Transitions(*start.columns), {})
+            else:
+                _stream.partial_fit(self, transitions, {})
         return self
 
     def predict(self, states: ArrayLike) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 from parsimon import _auto, _core, schedules
 from parsimon._checks import choice, count, is_number, number, warn
 from parsimon._model import TRACE_COLUMNS, named_columns
+from parsimon._newton import finish_fit
 from parsimon._settings import core_step
-from parsimon._stream import Samples
+from parsimon._stream import NOTHING, Samples
 from parsimon.kernels import Kernel
 from parsimon.polk import new_polk, polk_budget
+
+from ._measures import Measure, measure, value_at_risk
+
+Array = NDArray[np.float64]
 
 RISKS = ("semideviation", "semivariance", "moments", "cvar")
 # The papers' weight of a dispersion with powers; the largest for which the semideviation is convex
@@ -49,7 +56,8 @@ RISK_ENTRIES = """
 risk : {"semideviation", "semivariance", "moments", "cvar"} or None, default={default}
     The dispersion: E(l - E l)_+, which keeps the objective convex; E(l - E l)_+^2, smoothed;
     the sum of the central moments of l from the second to `moment_order`; or the conditional
-    value at risk at `level`, the mean of the worst losses. None is the algorithm POLK.
+    value at risk at `level`, the mean of the worst losses. None is the algorithm POLK. With
+    ``solver="newton"``, semivariance and moments are in units of E l: E l (1 + w E d(l / E l - 1)).
 risk_weight : float or "auto", default={default}
     w. "auto" is 0.5 for the semideviation (convex up to 1), 0.1 for semivariance and moments,
     and 1 for "cvar", which is mixed with the mean as (1 - w) E[l] + w CVaR.
@@ -60,21 +68,39 @@ level : float, default={default}
 clip : float or None, default={default}
     Bound on w times the derivative of the dispersion: with 1, no step goes uphill. Without it
     (None, the paper's raw form) the moments diverge within a few samples. The
-    semideviation and "cvar" have bounds of their own.
+    semideviation and "cvar" have bounds of their own. With ``solver="newton"``, from there on the
+    dispersion grows linearly.
 learning_rate : float or "auto", default={default}
     alpha. With a clip, a rate with which predictions would run away is reduced, with a warning.
+    With ``solver="newton"`` it only decides which points are found.
 tracking_rate : float or "auto", default={default}
     beta, the weight of the latest mini-batch in the tracked expectation; "auto" is 0.1.
 tracking_schedule : {"constant"} or parsimon.schedules.PowerLaw, default={default}
     How the tracking rate changes. Falling rates must satisfy the theorem: a `schedule` with a
     power pa between 3/4 and 1, this one between 1/2 and 2 pa - 1.
 parsimony : float or "auto", default={default}
-    C in the budget C * learning_rate**2 (with risk); larger values make smaller models.
+    C in the budget C * learning_rate**2 (with risk and ``solver="sgd"``; otherwise POLK's K);
+    larger values make smaller models.
+solver : {"newton", "sgd"}, default={default}
+    "newton": the points are found as in :class:`POLKRegressor`; ``fit`` then minimises the
+    objective over their weights, from all samples at once, and in a stream each sample counts in
+    POLK's second-order statistics as the risk of the latest 1,000 losses says. "sgd" is the
+    algorithm of the paper.
+objective_ : float
+    With ``solver="newton"`` and a risk: what is minimised, without its regulariser, at the losses
+    of the latest 1,000 samples: of ``fit`` as they are in the end, of a stream as they were before
+    it learned from them. In units of y (squared, for the losses that are); of several targets
+    in those of the normalised ones.
+value_at_risk_ : float
+    The same for the loss that a share `level` of them does not exceed.
+cvar_ : float
+    The same for the mean of those beyond it.
 trace_ : dict of ndarray
     One entry for each mini-batch: "samples" seen, "model_order", "active" samples (with a
     gradient that is not zero), mean "loss" before the step, "compression_error", "budget",
     "tracked" (the inner expectation, or the value at risk), "mean" and "dispersion" (the two
     parts of the objective on the mini-batch) and "clipped" (samples at which `clip` acted).
+    The last four are those of ``solver="sgd"``; "newton" has the loss, the loss, 0 and 0.
 """
 
 
@@ -85,7 +111,8 @@ def check_risk(estimator: Any) -> None:
             f"risk_weight must be at most 1 with risk='cvar', which it mixes with the mean; "
             f"got {estimator.risk_weight!r}."
         )
-    if estimator.batch_size < 2 and estimator.risk not in (None, "cvar"):
+    stepped = estimator.risk not in (None, "cvar") and estimator.solver == "sgd"
+    if estimator.batch_size < 2 and stepped:
         raise ValueError(
             f"batch_size must be at least 2 with risk={estimator.risk!r}: one half of a mini-batch "
             f"tracks the mean loss of the other; got {estimator.batch_size!r}."
@@ -128,9 +155,74 @@ def _amplification(estimator: Any) -> float:
     return np.inf if clip is None else 1 + float(clip)
 
 
+# Losses of the latest samples, beside which those of new ones are judged.
+_LATEST = 1000
+# Samples per point from which on a stream knows enough to count some of them more than others.
+_PER_POINT = 10
+# What steps that only find points are prepared for, where nothing bounds the risk.
+_HEAVIEST = 10.0
+
+
+def own_measure(estimator: Any) -> Measure:
+    """Return the objective of an estimator with risk, without its regulariser."""
+    parameter = estimator.level if estimator.risk == "cvar" else estimator.moment_order
+    return measure(estimator.risk, _weight(estimator), float(parameter), estimator.clip)
+
+
+def count_spread(estimator: Any) -> float:
+    """Return the mean square of what samples count: of the tail alone, it is not near 1."""
+    if estimator.risk != "cvar":
+        return 1.0
+    return float(1 + _weight(estimator) ** 2 * (1 / (1 - estimator.level) - 1))
+
+
+def weighs(estimator: Any) -> bool:
+    """Tell whether samples count as the risk of their losses says: then POLK solves the rest."""
+    return estimator.risk is not None and estimator.solver == "newton"
+
+
+def _losses(estimator: Any, model: Any, X: Any, targets: Any) -> Array:
+    predictions = np.asarray(model.predict(X))
+    losses: Array = estimator._core_loss(predictions.shape[1]).evaluate(predictions, targets)[0]
+    return losses
+
+
+def weigh(estimator: Any, model: Any, X: Any, targets: Any, weight: Any) -> tuple[Any, ...]:
+    """Return samples with weights: what their losses count in the risk of the latest ones."""
+    losses = _losses(estimator, model, X, targets)
+    latest = np.concatenate([estimator._latest_losses_, losses])
+    counts = own_measure(estimator)(latest, np.full(len(latest), 1 / len(latest)))[1]
+    counts = np.maximum(counts, 0.0)
+    # As many samples as would all count the same.
+    known = (model.samples + len(losses)) * counts.mean() ** 2 / (counts**2).mean()
+    share = min(1.0, known / (_PER_POINT * max(1, model.model_order)))
+    counts = 1 + share * (counts[-len(losses) :] - 1)
+    estimator._latest_losses_ = latest[-_LATEST:]
+    return X, targets, counts * weight if len(weight) else counts
+
+
+def finish_colk(estimator: Any, model: Any, samples: Samples) -> None:
+    """Minimise the objective, risk and all, over the weights on the dictionary found."""
+    finish_fit(estimator, model, samples, own_measure(estimator))
+    losses = [_losses(estimator, model, X, targets) for X, targets, _ in samples.blocks(1)]
+    estimator._latest_losses_ = np.concatenate(losses)[-_LATEST:]
+
+
+def _heaviest(estimator: Any, samples: Samples) -> Samples:
+    """Return samples one of which weighs what a single one can: steps must not be too long."""
+    weight = samples.weight if len(samples.weight) else np.ones(len(samples))
+    weight = weight.copy()
+    weight[0] *= min(_amplification(estimator), _HEAVIEST)
+    return Samples(samples.X, samples.targets, weight, n_classes=samples.n_classes)
+
+
 def new_colk(estimator: Any, samples: Samples, *, streaming: bool) -> tuple[Any, Kernel, int]:
     """Return an untrained model, its kernel, and the epochs of fit; without risk it is POLK's."""
-    if estimator.risk is None:
+    if weighs(estimator):
+        estimator._latest_losses_ = NOTHING
+        if streaming or not estimator._refits:
+            samples = _heaviest(estimator, samples)
+    if estimator.risk is None or estimator.solver == "newton":
         return new_polk(estimator, samples, streaming=streaming)
     outputs = estimator._n_outputs(samples)
     loss = estimator._core_loss(outputs)
@@ -149,7 +241,10 @@ def new_colk(estimator: Any, samples: Samples, *, streaming: bool) -> tuple[Any,
             _TRACKING if isinstance(tracking, str) else float(tracking),
             estimator.tracking_schedule,
         ),
-        compression=_core.Compression(_budget(estimator, chosen), estimator.max_points),
+        compression=_core.Compression(
+            _budget(estimator, chosen),
+            None if isinstance(estimator.max_points, str) else estimator.max_points,
+        ),
         regularization=chosen.regularization,
         average=estimator.average,
         features=samples.X.shape[1],
@@ -188,6 +283,70 @@ def _curvature(loss: Any) -> float:
     """Return the largest second derivative of a loss of one number, 1 if it has only kinks."""
     _, slopes = loss.evaluate(np.array([[1e-6], [2e-6]]), np.zeros((2, 1)))
     return float(max(slopes[1, 0] - slopes[0, 0], 0.0) / 1e-6) or 1.0
+
+
+def weigher(estimator: Any) -> Any:
+    """Return how samples of a stream are weighed, if they are."""
+    return partial(weigh, estimator) if weighs(estimator) else None
+
+
+def stop_early(estimator: Any, model: Any) -> None:
+    """Predict with the weights that were stepped where none have been solved yet."""
+    if isinstance(model, _core.Polk):
+        model.stop_scouting()
+    if weighs(estimator) and not len(estimator._latest_losses_):
+        estimator._latest_losses_ = np.zeros(1)
+
+
+def stored_losses(estimator: Any) -> dict[str, Any]:
+    """Return what a file keeps for the next samples, with what makes it valid."""
+
+    def losses(value: Any) -> bool:
+        return value.ndim == 1 and len(value) <= _LATEST and bool(np.isfinite(value).all())
+
+    return {"_latest_losses_": losses} if weighs(estimator) else {}
+
+
+def _of_latest(name: str, meaning: str, of: Callable[[Any, Array, Array], float]) -> Any:
+    """Return the attribute that is a function of the latest losses, in the units of y."""
+
+    def get(estimator: Any) -> float:
+        estimator._state(name)
+        if not weighs(estimator):
+            raise AttributeError(f"{name} is known with a risk and solver='newton'.")
+        losses = estimator._latest_losses_
+        value = of(estimator, losses, np.full(len(losses), 1 / len(losses)))
+        return float(value * _unit(estimator))
+
+    return property(get, doc=meaning)
+
+
+def _unit(estimator: Any) -> float:
+    """Return the unit of the loss: that of the targets, once or squared."""
+    scale = np.unique(np.atleast_1d(estimator._output_scale()))
+    if len(scale) > 1:
+        return 1.0
+    grows_squared = estimator._core_loss(1).describe().startswith(("squared", "huber"))
+    return float(scale[0]) ** (2 if grows_squared else 1)
+
+
+def _cvar(estimator: Any, losses: Array, shares: Array) -> float:
+    at_risk = value_at_risk(losses, shares, estimator.level)
+    above = np.maximum(losses - at_risk, 0)
+    return at_risk + float(shares @ above) / (1 - float(estimator.level))
+
+
+OBJECTIVE = _of_latest(
+    "objective_",
+    "What is minimised, at the latest losses, without the regulariser.",
+    lambda estimator, losses, shares: own_measure(estimator)(losses, shares)[0],
+)
+VALUE_AT_RISK = _of_latest(
+    "value_at_risk_",
+    "The loss that a share `level` of the latest losses does not exceed.",
+    lambda estimator, losses, shares: value_at_risk(losses, shares, estimator.level),
+)
+CVAR = _of_latest("cvar_", "The mean of the latest losses beyond the value at risk.", _cvar)
 
 
 def risk_trace(model: Any) -> dict[str, NDArray[Any]]:

@@ -36,7 +36,7 @@ class PrequentialDisplay:
     >>> from parsimon.stream import in_blocks, prequential
     >>> X, y = make_multidist(1000, random_state=0)
     >>> blocks = in_blocks(X, y, rows=50)
-    >>> result = prequential(POLKClassifier(), blocks, window=100, classes=range(5))
+    >>> result = prequential(POLKClassifier(), blocks, window=100)
     >>> [axes.get_ylabel() for axes in result.plot().ax_]
     ['accuracy', 'points', 'microseconds a sample']
     """

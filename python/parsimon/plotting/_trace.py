@@ -108,6 +108,9 @@ class TraceDisplay:
             name: axes.plot(samples, values, linewidth=1.5, **style)[0]
             for name, (axes, values, style) in curves.items()
         }
+        for at in samples[self.trace.get("drift", np.zeros(len(samples))) > 0]:
+            for axes in self.ax_:
+                axes.axvline(at, color="0.4", linewidth=1, linestyle=":")
         bottom.legend([self.lines_["budget"]], ["budget"], frameon=False, loc="best")
         for axes, label in zip(self.ax_, ("loss", "model order", "compression error"), strict=True):
             axes.set_ylabel(label)

@@ -222,6 +222,20 @@ class SLKL(ModelEstimator):
                 ConvergenceWarning,
             )
 
+    def _replace(self, model: Any, points: Array, weights: Array) -> None:
+        places = {row.tobytes(): i for i, row in enumerate(model.dictionary)}
+        rows = [places.get(row.tobytes()) for row in np.ascontiguousarray(points)]
+        if None in rows:
+            raise ValueError(
+                "The points of an SLKL model are training samples: expansion_ may have fewer of "
+                "them, and other weights, but no other points."
+            )
+        fitted = {"support_": np.asarray(self.support_)[np.array(rows, dtype=np.int64)]}
+        self._adopt(_core.Slkl(self._kernel_.core, points, weights), fitted)
+
+    def _affine(self) -> tuple[Any, Any]:
+        return self.intercept_, 1.0
+
     def _values(self, X: Any) -> Array:
         return np.asarray(self._evaluate(X) + self.intercept_)
 

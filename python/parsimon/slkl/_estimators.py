@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS, documented
+from parsimon._formula import Classes, Head, Values
 from parsimon._labels import Labels
 from parsimon._model import Array
 from parsimon._targets import Targets
@@ -138,6 +139,9 @@ class SLKLRegressor(RegressorMixin, SLKL):
         X, y = self._validate(X, y, reset=True, multi_output=True, y_numeric=True)
         return X, np.asarray(y, dtype=np.float64)
 
+    def _head(self) -> Head:
+        return Values(single=self._single_)
+
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
         return super()._stored(outputs) | {"_single_": Targets.stored(outputs)["_single_"]}
 
@@ -204,6 +208,9 @@ class SLKLClassifier(ClassifierMixin, SLKL):
         """
         scores = self.decision_function(X)
         return Labels(self.classes_).decode(scores)
+
+    def _head(self) -> Head:
+        return Classes(self.classes_)
 
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
         return super()._stored(outputs) | Labels.stored(outputs)

@@ -25,8 +25,14 @@ KERNELS: dict[str, Any] = {
     "student_t": kernels.StudentT,
 }
 
-# Of the data's range, what a domain that is left to us has more on either side.
-_MARGIN = 0.1
+# A domain that is left to us ends where, beyond the data, fewer than one in a hundred samples like
+# these would have one: that many mean gaps between the largest of them. Of the data's range at
+# most.
+_TAIL = 10
+_MARGIN_GAPS = float(_TAIL * np.log(100) / np.log(_TAIL))
+_MOST_MARGIN = 0.2
+# Samples below which there are too few to choose anything by cross-validation.
+ENOUGH = 10
 # Of a domain. A density may be much larger and smaller than the uniform one.
 _SMALLEST_VOLUME = 1e-200
 # Nodes of a grid that is left to us, at most: with cells half as wide as the kernel, and as wide as
@@ -41,6 +47,8 @@ _LEAST_REACH = 1.5
 _MOST_BYTES = 4 << 30
 # Samples and nodes on which the largest eigenvalue is computed.
 _SUBSAMPLE = 500
+# Features up to which integrals are products over them.
+MOST_GRID_FEATURES = 3
 
 
 def check_domain(name: str, domain: Any) -> Array | None:
@@ -94,21 +102,35 @@ def _bounds_for(domain: Any, X: Array) -> Array:
             f"All {len(X)} samples (n_samples={len(X)}) have the same value along feature "
             f"{flat[0]}, so that domain='auto' has no width there; give the domain."
         )
-    # Halves, so that the widest data there can be have a finite range.
-    margin = 2 * _MARGIN * (high / 2 - low / 2)
-    bounds = np.column_stack([low - margin, high + margin])
+    bounds = np.column_stack([low - _margin(X), high + _margin(-X)])
     if not np.isfinite(bounds).all():
         raise ValueError("The samples reach to the limits of a double; scale the features.")
     return bounds
 
 
+def _margin(X: Array) -> Array:
+    """Return how far below the smallest values there may be more.
+
+    Gaps between the smallest values tell an edge, where they are tiny, from a tail: of exponential
+    ones the k smallest span log k mean gaps, and the next sample of as many is log 100 of them
+    further out in one case of a hundred.
+    """
+    tail = min(_TAIL, len(X) - 1)
+    smallest = np.partition(X, tail, axis=0)[: tail + 1]
+    # Halves, so that the widest data there can be have a finite range.
+    span = 2 * (smallest.max(axis=0) / 2 - smallest.min(axis=0) / 2)
+    most = 2 * _MOST_MARGIN * (X.max(axis=0) / 2 - X.min(axis=0) / 2)
+    # Values that are rounded have no gaps: never less than a hundredth of the range.
+    return np.asarray(np.clip(_MARGIN_GAPS * span / tail, most / 20, most))
+
+
 def check_bandwidth(name: str, bandwidth: Any) -> None:
-    """Refuse what is neither a positive number, nor one for each feature, nor "silverman"."""
+    """Refuse what is neither a positive number, nor one for each feature, nor a rule's name."""
     if isinstance(bandwidth, str):
-        if bandwidth != "silverman":
+        if bandwidth not in ("auto", "silverman"):
             raise ValueError(
-                f"{name} must be a positive number, one for each feature, or 'silverman'; got "
-                f"{bandwidth!r}."
+                f"{name} must be a positive number, one for each feature, 'auto' or 'silverman'; "
+                f"got {bandwidth!r}."
             )
         return
     kernels.Gaussian(bandwidth)
@@ -118,6 +140,14 @@ def choose_bandwidth(bandwidth: Any, X: Array, domain: Array) -> float | list[fl
     """Return one length for all features, or one for each."""
     if not isinstance(bandwidth, str):
         return float(bandwidth) if is_number(bandwidth) else [float(h) for h in bandwidth]
+    features, width = X.shape[1], domain[:, 1] - domain[:, 0]
+    # Between nodes that are further apart than the kernel reaches, nothing bounds the density.
+    least = 1 / 1000 if features == 1 else _LEAST_REACH / _MOST_NODES ** (1 / features)
+    return [float(h) for h in np.maximum(silverman(X, domain), least * width)]
+
+
+def silverman(X: Array, domain: Array) -> Array:
+    """Return Silverman's length for each feature."""
     size, features = X.shape
     quartiles = np.percentile(X, [25, 75], axis=0)
     robust = (quartiles[1] - quartiles[0]) / 1.34
@@ -127,9 +157,7 @@ def choose_bandwidth(bandwidth: Any, X: Array, domain: Array) -> float | list[fl
     width = domain[:, 1] - domain[:, 0]
     scale = np.where(scale > 0, scale, width / 4)
     factor = (4 / ((features + 2) * size)) ** (1 / (features + 4))
-    # Between nodes that are further apart than the kernel reaches, nothing bounds the density.
-    least = 1 / 1000 if features == 1 else _LEAST_REACH / _MOST_NODES ** (1 / features)
-    return [float(h) for h in np.maximum(scale * factor, least * width)]
+    return np.asarray(np.maximum(scale * factor, width / 1000))
 
 
 def check_kernel(name: str, kernel: Any) -> None:
@@ -160,7 +188,7 @@ def choose_quadrature(grid_size: Any, domain: Array, bandwidth: Any) -> Quadratu
     counts = check_grid_size("grid_size", grid_size)
     features = len(domain)
     if counts is not None:
-        return Quadrature.grid(_check_memory(counts, features, grid_size))
+        return Quadrature.grid(_check_memory(grid_counts(counts, features), grid_size))
     lengths = np.broadcast_to(np.asarray(bandwidth, dtype=float), features)
     fine = np.maximum(np.ceil(2 * (domain[:, 1] - domain[:, 0]) / lengths), _FEWEST_CELLS)
     coarse = np.maximum(np.ceil(fine / 2), _FEWEST_CELLS)
@@ -173,13 +201,35 @@ def choose_quadrature(grid_size: Any, domain: Array, bandwidth: Any) -> Quadratu
     return Quadrature.scattered(_MOST_NODES)
 
 
-def _check_memory(counts: list[int], features: int, grid_size: Any) -> list[int]:
+def grid_counts(counts: list[int], features: int) -> list[int]:
+    """Return one number of cells for each feature."""
     if len(counts) not in (1, features):
         raise ValueError(
             f"grid_size has {len(counts)} numbers, but X has {features} features; give one for "
             f"all, or one for each."
         )
-    counts = counts * features if len(counts) == 1 else counts
+    return counts * features if len(counts) == 1 else counts
+
+
+def cells_for(model: Any, width: Array, domain_width: Array) -> list[int] | None:
+    """Return the cells of an integral over a box of this width; None where nodes are scattered."""
+    if len(width) > MOST_GRID_FEATURES:
+        return None
+    lengths = getattr(
+        kernels.from_description(model.expansion.kernel.describe()), "bandwidth", None
+    )
+    cells = np.zeros(len(width))
+    if lengths is not None:
+        cells = 2 * width / np.asarray(lengths, dtype=float)
+    if model.quadrature.kind == "grid":
+        cells = np.maximum(cells, width / domain_width * model.quadrature.counts)
+    elif lengths is None:
+        cells = np.maximum(cells, width / domain_width * 64)
+    return [int(n) for n in np.clip(np.ceil(cells), 1, 1 << 20)]
+
+
+def _check_memory(counts: list[int], grid_size: Any) -> list[int]:
+    features = len(counts)
     nodes = float(np.prod([float(n) for n in counts]))
     bytes_needed = 3 * 8 * nodes**2
     if bytes_needed > _MOST_BYTES:

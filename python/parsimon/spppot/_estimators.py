@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -26,16 +27,30 @@ METHODS = ("mirror_descent", "dual_averaging")
 _ENTRIES = """
 domain : "auto" or array-like of shape (n_features, 2), default={default}
     Where points can be: a pair (low, high) for each feature. The density is zero elsewhere.
-    "auto" takes the range of the data and a tenth more on either side.
+    "auto" takes the range of the data and, on either side, so much more that one in a hundred
+    samples of the same size would have a point beyond it: little at an edge, more in a tail.
 grid_size : int, sequence of int or "auto", default={default}
-    Cells of the grid along each feature. "auto" makes them half as wide as the kernel, or as
-    wide if there would be more than 256; beyond 1,024, that many nodes are scattered over the
-    domain.
+    Cells of the grid along each feature whose midpoints are in the dictionary. "auto": points as
+    far apart as the kernel is long, from face to face; of more than three features, 512 of the
+    samples. With ``solver="sgd"`` cells half as wide as the kernel, or as wide if there would be
+    more than 256; beyond 1,024, that many points are scattered over the domain.
 kernel : parsimon.kernels.Kernel or str, default={default}
     A kernel, or the name of one: "rbf", "laplacian", "matern", "cauchy", "student_t".
-bandwidth : float, sequence of float or "silverman", default={default}
-    Length of a kernel given by name, for all features or for each. The paper's "bandwidth" is
-    its square.
+bandwidth : float, sequence of float, "auto" or "silverman", default={default}
+    Length of a kernel given by name, for all features or for each. "auto" chooses it for each
+    feature by cross-validation; with ``solver="sgd"`` it is Silverman's. The paper's "bandwidth"
+    is its square.
+solver : {"newton", "sgd"}, default={default}
+    How the weights on the dictionary are found. "newton" solves for those of largest penalised
+    likelihood, from sums over all points that it keeps. "sgd": the paper's algorithm, whose steps
+    are the weights; all hyper-parameters about steps and their compression are for it alone.
+regularization : float or "auto", default={default}
+    Weight of the squared norm of z, for each point. "auto" chooses it by cross-validation; with
+    ``solver="sgd"`` it is a tenth over the number of samples in ``fit`` and zero in
+    ``partial_fit``.
+half_life : float, "auto" or None, default={default}
+    How a stream forgets: the number of points after which a point counts half; "auto" and None:
+    nothing is forgotten.
 parsimony : float or "auto", default={default}
     alpha in the budget alpha * eta; larger values make smaller models.
 budget : float or parsimon.schedules.AdaptiveBudget, optional
@@ -51,15 +66,19 @@ damping : float or "auto", default={default}
 weights_ : ndarray of shape (model_order_, 1)
     Their weights.
 model_order_ : int
-    Number of points, the nodes of the grid included.
+    Number of points of the dictionary.
 expansion_ : KernelExpansion
     The function z.
 domain_ : ndarray of shape (n_features_in_, 2)
     Where points can be.
 nodes_ : ndarray of shape (n_nodes, n_features_in_)
-    The nodes of the grid.
+    The nodes of the integral in training; with ``solver="sgd"`` they are in the dictionary.
 integral_ : float
-    Integral of the density over the domain, measured on a finer rule than in training. Near 1.
+    Integral over the domain of what was learned, on cells at most half as wide as the kernel. It is
+    1 but for the error of the rule; with ``solver="sgd"`` steps bring it near 1. Densities and
+    intensities are divided by it.
+exposure_ : float
+    The exposure of all points, or 1 if none was given.
 n_points_ : int
     Points seen; those of repeated epochs count once.
 n_rejected_ : int
@@ -83,7 +102,7 @@ class SPPPOTIntensity(Intensity):
 
     Parameters
     ----------
-    {domain, grid_size, kernel, bandwidth, learning_rate, parsimony, budget, batch_size}
+    {domain, grid_size, kernel, bandwidth, solver, learning_rate, parsimony, budget, batch_size}
     mirror : {"kl", "euclidean", "mahalanobis"}, default="kl"
         How the density f (relative to the uniform one) and z belong together: f = exp(z), which is
         positive whatever z is; f = z; or f = r z with r half uniform, half a Gaussian with the
@@ -91,24 +110,22 @@ class SPPPOTIntensity(Intensity):
     {gradient}
     method : {"mirror_descent", "dual_averaging"}, default="mirror_descent"
         Whether steps are added to z, or gradients to a sum that the step size multiplies.
-    regularization : float or "auto", default="auto"
-        Weight of the squared norm of z. "auto" is a tenth over the number of samples in ``fit``
-        and zero in ``partial_fit``.
-    {epochs, shuffle}
+    {regularization, epochs, shuffle}
     average : bool, default=True
         Whether the density comes from an average of the iterates z, weighted towards the latest,
         instead of the last one.
     half_life : float, "auto" or None, default="auto"
-        How the average of the iterates of a stream forgets: the number of samples after which an
-        iterate counts half; "auto" is 1,000. None: it is an average over about the last quarter of
-        all iterates, as it always is in ``fit``.
+        How a stream forgets: the number of points after which a point counts half; "auto" and
+        None: nothing is forgotten. With ``solver="sgd"`` that of an iterate in the average, where
+        "auto" is 1,000, and None an average over about the last quarter of all iterates, as it
+        always is in ``fit``.
     {n_jobs, random_state, verbose}
 
     Attributes
     ----------
-    {dictionary_, weights_, model_order_, expansion_, domain_, nodes_, integral_, n_points_,
-    n_rejected_, n_features_in_, kernel_, learning_rate_, regularization_, budget_, epochs_, t_,
-    trace_}
+    {dictionary_, weights_, model_order_, expansion_, domain_, nodes_, integral_, exposure_,
+    n_points_, n_rejected_, n_features_in_, kernel_, learning_rate_, regularization_, budget_,
+    epochs_, t_, trace_}
 
     References
     ----------
@@ -133,7 +150,8 @@ class SPPPOTIntensity(Intensity):
     domain: Any = "auto"
     grid_size: Any = "auto"
     kernel: Kernel | str = "rbf"
-    bandwidth: Any = "silverman"
+    bandwidth: Any = "auto"
+    solver: str = "newton"
     learning_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
@@ -160,7 +178,17 @@ class SPPPOTIntensity(Intensity):
         "gradient": choice(*GRADIENTS),
         "method": choice(*METHODS),
     }
-    _algorithms = ("spppot",)
+    _algorithms = ("spppot", "solved_density")
+
+    def _check_together(self) -> None:
+        chosen = {"mirror": "kl", "method": "mirror_descent", "gradient": "likelihood"}
+        others = [name for name, usual in chosen.items() if getattr(self, name) != usual]
+        if self.solver == "newton" and others:
+            raise ValueError(
+                f"{others[0]}={getattr(self, others[0])!r} is a choice about the paper's steps: "
+                f"give it with solver='sgd'."
+            )
+
     _make_model = spppot_model
 
 
@@ -174,10 +202,10 @@ class MirrorNewtonIntensity(Intensity):
 
     Parameters
     ----------
-    {domain, grid_size, kernel, bandwidth}
+    {domain, grid_size, kernel, bandwidth, solver, regularization}
     learning_rate : float or "auto", default="auto"
         Step size eta; "auto" is 2.
-    {damping, epochs, shuffle, n_jobs, random_state, verbose}
+    {damping, epochs, shuffle, half_life, n_jobs, random_state, verbose}
 
     Attributes
     ----------
@@ -186,8 +214,8 @@ class MirrorNewtonIntensity(Intensity):
     {weights_, model_order_}
     expansion_ : KernelExpansion
         The function z whose exponential the density is, times a constant.
-    {domain_, nodes_, integral_, n_points_, n_rejected_, n_features_in_, kernel_, epochs_, t_,
-    trace_}
+    {domain_, nodes_, integral_, exposure_, n_points_, n_rejected_, n_features_in_, kernel_,
+    regularization_, epochs_, t_, trace_}
 
     References
     ----------
@@ -208,11 +236,14 @@ class MirrorNewtonIntensity(Intensity):
     domain: Any = "auto"
     grid_size: Any = "auto"
     kernel: Kernel | str = "rbf"
-    bandwidth: Any = "silverman"
+    bandwidth: Any = "auto"
+    solver: str = "newton"
+    regularization: float | str = "auto"
     learning_rate: float | str = "auto"
     damping: float | str = "auto"
     epochs: int | str = "auto"
     shuffle: bool = True
+    half_life: float | str | None = None
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -221,7 +252,9 @@ class MirrorNewtonIntensity(Intensity):
     batch_size = 32
 
     _words = {**Intensity._words, "damping": number(positive=True, auto=True)}
-    _algorithms = ("mirror_newton",)
+    regularization_ = REGULARIZATION
+
+    _algorithms = ("mirror_newton", "solved_density")
     # Steps of second order need fewer passes, and fit the noise if they have many.
     _effort = (40_000, 20)
     _make_model = newton_model
@@ -240,7 +273,7 @@ class HybridIntensity(Intensity):
 
     Parameters
     ----------
-    {domain, grid_size, kernel, bandwidth}
+    {domain, grid_size, kernel, bandwidth, solver}
     learning_rate : float or "auto", default="auto"
         Step size of the first phase.
     newton_learning_rate : float or "auto", default="auto"
@@ -248,23 +281,21 @@ class HybridIntensity(Intensity):
     {damping, parsimony, budget}
     batch_size : int, default=30
         Samples in a mini-batch of the first phase.
-    {gradient}
-    regularization : float or "auto", default="auto"
-        Weight of the squared norm of z in the first phase.
+    {gradient, regularization}
     patience : int or "auto", default="auto"
         Mini-batches for which the model order must be stable; "auto" is one epoch in ``fit`` and
         300 mini-batches in ``partial_fit``.
     first_phase : int or "auto", default="auto"
         Mini-batches that the first phase has at most; "auto" is half of them in ``fit`` and 3,000
         in ``partial_fit``.
-    {epochs, shuffle, n_jobs, random_state, verbose}
+    {epochs, shuffle, half_life, n_jobs, random_state, verbose}
 
     Attributes
     ----------
     in_second_phase_ : bool
         Whether the dictionary has been fixed.
-    {dictionary_, weights_, model_order_, expansion_, domain_, nodes_, integral_, n_points_,
-    n_rejected_, n_features_in_, kernel_, epochs_, t_, trace_}
+    {dictionary_, weights_, model_order_, expansion_, domain_, nodes_, integral_, exposure_,
+    n_points_, n_rejected_, n_features_in_, kernel_, regularization_, epochs_, t_, trace_}
 
     References
     ----------
@@ -285,7 +316,8 @@ class HybridIntensity(Intensity):
     domain: Any = "auto"
     grid_size: Any = "auto"
     kernel: Kernel | str = "rbf"
-    bandwidth: Any = "silverman"
+    bandwidth: Any = "auto"
+    solver: str = "newton"
     learning_rate: float | str = "auto"
     newton_learning_rate: float | str = "auto"
     damping: float | str = "auto"
@@ -298,6 +330,7 @@ class HybridIntensity(Intensity):
     first_phase: int | str = "auto"
     epochs: int | str = "auto"
     shuffle: bool = True
+    half_life: float | str | None = None
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -313,14 +346,16 @@ class HybridIntensity(Intensity):
         "patience": count(auto=True),
         "first_phase": count(auto=True),
     }
-    _algorithms = ("hybrid",)
+    regularization_ = REGULARIZATION
+
+    _algorithms = ("hybrid", "solved_density")
     _effort = MirrorNewtonIntensity._effort
     _make_model = hybrid_model
 
     @property
     def in_second_phase_(self) -> bool:
-        """Whether the dictionary has been fixed."""
-        return bool(self._state("in_second_phase_").in_second_phase)
+        """Whether the dictionary has been fixed; one that is solved for always is."""
+        return bool(getattr(self._state("in_second_phase_"), "in_second_phase", True))
 
 
 @estimator(OF_STEPS, OF_CLASSIFIERS)
@@ -334,7 +369,7 @@ class SPPPOTClassifier(Classifier):
 
     Parameters
     ----------
-    {kernel, gamma, learning_rate, parsimony, budget, max_points, schedule}
+    {kernel, gamma, class_weight, learning_rate, parsimony, budget, max_points, schedule}
     regularization : float or "auto", default="auto"
         Weight lambda of the squared norm of z.
     {batch_size, epochs, shuffle, average, half_life, dtype, n_jobs, random_state, verbose}
@@ -348,7 +383,7 @@ class SPPPOTClassifier(Classifier):
     expansion_ : KernelExpansion
         The function z, with one output for each class.
     {classes_, n_features_in_, kernel_, learning_rate_, regularization_, budget_, epochs_, t_,
-    trace_}
+    trace_, drift_}
 
     References
     ----------
@@ -370,6 +405,7 @@ class SPPPOTClassifier(Classifier):
     _: KW_ONLY
     kernel: Kernel | str = "rbf"
     gamma: float | str = "scale"
+    class_weight: Mapping[Any, float] | str | None = None
     learning_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
@@ -395,7 +431,7 @@ class SPPPOTClassifier(Classifier):
         return _core.parse_loss("mirror_logistic")
 
     def _n_outputs(self, samples: Samples) -> int:
-        return samples.n_classes
+        return max(samples.n_classes, 2)
 
     def _foreign_entries(self, archive: _core.Archive) -> list[str]:
         wrong = super()._foreign_entries(archive)

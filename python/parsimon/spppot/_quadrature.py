@@ -12,10 +12,10 @@ from scipy.stats import qmc
 Array = NDArray[np.float64]
 Density = Callable[[Array], Array]
 
-# Gauss-Legendre nodes along each axis of a cell: exact for polynomials up to degree 5.
-_PER_CELL = 3
-# Beyond this many nodes a grid gives way to a low-discrepancy sequence.
-_MOST_NODES = 1 << 18
+# Gauss-Legendre nodes along each axis of a cell: three are exact for polynomials up to degree 5.
+# Fewer where there would be more than so many nodes in all.
+_PER_CELL = (3, 2, 1)
+_MOST_NODES = 1 << 20
 _SCATTERED_NODES = 1 << 14
 _BLOCK = 1 << 14
 # SciPy 1.15 renamed the argument.
@@ -32,11 +32,14 @@ def integrate(density: Density, box: Array, cells: Sequence[int] | None) -> floa
     if (width <= 0).any():
         return 0.0
     volume = float(np.prod(width))
-    if cells is None or np.prod([float(_PER_CELL * n) for n in cells]) > _MOST_NODES:
+    if cells is None:
         unit = qmc.Sobol(len(box), **{_SEED: 0}).random(_SCATTERED_NODES)
         values = _in_blocks(density, box[:, 0] + unit * width)
         return volume * float(values.mean())
-    axes, shares = zip(*(_panels(n) for n in cells), strict=True)
+    count = np.prod([float(n) for n in cells])
+    fitting = [n for n in _PER_CELL if count * n ** len(cells) <= _MOST_NODES]
+    per_cell = fitting[0] if fitting else _PER_CELL[-1]
+    axes, shares = zip(*(_panels(n, per_cell) for n in cells), strict=True)
     unit = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(box))
     weight = np.ones(1)
     for share in shares:
@@ -44,9 +47,9 @@ def integrate(density: Density, box: Array, cells: Sequence[int] | None) -> floa
     return volume * float(_in_blocks(density, box[:, 0] + unit * width) @ weight)
 
 
-def _panels(cells: int) -> tuple[Array, Array]:
+def _panels(cells: int, per_cell: int) -> tuple[Array, Array]:
     """Return nodes and weights on [0, 1] of the rule that is repeated in each cell."""
-    nodes, weights = np.polynomial.legendre.leggauss(_PER_CELL)
+    nodes, weights = np.polynomial.legendre.leggauss(per_cell)
     starts = np.arange(cells)[:, None]
     return ((starts + (nodes + 1) / 2) / cells).ravel(), np.tile(weights / 2 / cells, cells)
 

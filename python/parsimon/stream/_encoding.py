@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from parsimon._lazy import lazy
 
 from ._columns import is_number_column, numbers_of, texts_of
 
@@ -115,14 +116,14 @@ class Encoding:
 
     # -- encoding --------------------------------------------------------------------------------
 
-    @cached_property
+    @lazy
     def scale(self) -> Array:
         """The standard deviations; 1 where numbers are equal, up to rounding."""
         deviation = np.sqrt(self.spread / np.maximum(self.count, np.finfo(float).tiny))
         differs = deviation > 10 * np.finfo(float).eps * np.abs(self.mean)
         return np.where(differs, deviation, 1.0)
 
-    @cached_property
+    @lazy
     def _place_of(self) -> list[dict[str, int]]:
         return [{category: place for place, category in enumerate(k)} for k in self.categories]
 

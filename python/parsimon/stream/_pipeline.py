@@ -17,8 +17,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from parsimon import _io
-from parsimon._checks import check_count
+from parsimon._checks import check_count, check_flag
 from parsimon._docs import documented
+from parsimon._labels import check_types
 from parsimon._model import ModelEstimator
 
 from ._blocks import as_block
@@ -72,6 +73,8 @@ class _Waiting:
         return sum(map(len, self.targets))
 
     def plus(self, table: Table, y: NDArray[Any], classes: ArrayLike | None) -> _Waiting:
+        if self.targets:
+            check_types(np.unique(self.targets[0]), np.unique(y))
         known = self.classes if classes is None else classes
         return _Waiting((*self.tables, table), (*self.targets, y), known, self.begun)
 
@@ -115,7 +118,7 @@ class StreamingPipeline(BaseEstimator):
     >>> size, colour = random.normal(100, 30, 500), random.choice(["red", "blue"], 500)
     >>> y = np.where((size > 100) == (colour == "red"), "yes", "no")
     >>> model = StreamingPipeline(parsimon.POLKClassifier())
-    >>> model = model.partial_fit({"size": size, "colour": colour}, y, classes=["no", "yes"])
+    >>> model = model.partial_fit({"size": size, "colour": colour}, y)
     >>> model.predict({"size": [150.0, 150.0], "colour": ["red", "blue"]})
     array(['yes', 'no'], dtype='<U3')
     >>> model.save("model.parsimon")
@@ -278,7 +281,7 @@ class StreamingPipeline(BaseEstimator):
 
     # -- persistence -----------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, training: bool = True) -> None:
         """Write the pipeline to one file, from which :func:`parsimon.load` reads it back.
 
         The file is that of the estimator, which must be one of parsimon's, with what the columns
@@ -289,16 +292,31 @@ class StreamingPipeline(BaseEstimator):
         ----------
         path : path-like
             Where to write; an existing file is replaced.
+        training : bool, default=True
+            Whether training is to go on from the file; if not, it holds what predictions need.
         """
+        check_flag("training", training)
+        self._check_can_be_saved()
+        _io.save(
+            self.estimator_,
+            path,
+            lambda archive: write_encoding(archive, self.scaler_, self.warm_up),
+            training=training,
+        )
+
+    def _to_archive(self) -> Any:
+        self._check_can_be_saved()
+        archive = _io.checked_archive(self.estimator_)
+        write_encoding(archive, self.scaler_, self.warm_up)
+        return archive
+
+    def _check_can_be_saved(self) -> None:
         check_is_fitted(self, "estimator_")
         if not isinstance(self.estimator_, ModelEstimator):
             raise ValueError(
                 f"A pipeline can be saved to a model file if its estimator is one of parsimon's; "
                 f"this one is {self.estimator_!r}. Use pickle, and load only what you trust."
             )
-        archive = _io.to_archive(self.estimator_)
-        write_encoding(archive, self.scaler_, self.warm_up)
-        archive.write(os.fspath(path))
 
     @classmethod
     def _from_archive(cls, archive: Any, estimator: Any) -> StreamingPipeline:

@@ -52,7 +52,7 @@ class PrequentialResult:
     >>> from parsimon.datasets import make_multidist
     >>> from parsimon.stream import in_blocks, prequential
     >>> X, y = make_multidist(2000, random_state=0)
-    >>> result = prequential(POLKClassifier(), in_blocks(X, y, rows=100), classes=range(5))
+    >>> result = prequential(POLKClassifier(), in_blocks(X, y, rows=100))
     >>> result.summary["accuracy"] > 0.8
     True
     """

@@ -109,6 +109,12 @@ class Compositional : public Online {
     return part.taken();
   }
 
+  // Class i becomes class places[i] of so many, judged by this loss; the others are new.
+  void add_classes(const std::vector<Index>& places, Index classes, LossPtr loss) {
+    change_classes(places, classes, *loss);
+    problem_.set_loss(std::move(loss));
+  }
+
   // Where a model that is read back had got to.
   void restore(SparseFunction function, const RowVector& tracked, Index samples, Index batches,
                Trace trace, TraceOf<RiskRecord> risk_trace) {

@@ -21,7 +21,7 @@ struct StepRecord {
   Index active = 0;              // samples with a non-zero gradient
   double loss = 0;               // mean over the mini-batch, before the step
   double compression_error = 0;  // Hilbert norm that compression spent, <= budget
-  double budget = 0;             // what it could spend, or what a cap on the points took
+  double budget = 0;             // what it could spend: its floor, or what a cap took, if more
 
   // A row of the trace.
   auto numbers() { return std::tie(samples, model_order, active, loss, compression_error, budget); }
@@ -147,6 +147,16 @@ class Learner {
   Index batches() const { return batches_; }
   const Trace& trace() const { return trace_; }
 
+  // How many samples there were each time the stream was found to have changed: the latest ones.
+  static constexpr std::size_t kMostChanges = 1024;
+  const std::vector<Index>& drift() const { return drift_; }
+  void restore_drift(std::vector<Index> drift) {
+    bool sensible = drift.size() <= kMostChanges && std::is_sorted(drift.begin(), drift.end());
+    for (const Index at : drift) sensible = sensible && at >= 0 && at <= samples_;
+    require(sensible, "The changes of the stream in the model file make no sense.");
+    drift_ = std::move(drift);
+  }
+
   // Goes on where another model stopped: one that was read back, or whose work this one continues.
   void follow(Index samples, Index batches, Trace trace) {
     samples_ = samples;
@@ -157,6 +167,10 @@ class Learner {
  protected:
   void count_samples(Index samples) { samples_ += samples; }
   void count_batch() { batches_ += 1; }
+  void note_change() {
+    if (drift_.size() == kMostChanges) drift_.erase(drift_.begin());
+    drift_.push_back(samples_);
+  }
 
   void record(StepRecord& step, Index model_order) {
     step.samples = samples_;
@@ -168,6 +182,7 @@ class Learner {
   Index samples_ = 0;
   Index batches_ = 0;
   Trace trace_;
+  std::vector<Index> drift_;
 };
 
 }  // namespace parsimon

@@ -41,6 +41,16 @@ class MirrorNewton : public Learner {
 
   MirrorNewton(Dictionary dictionary, const Eigen::Ref<const Vector>& weights,
                MirrorNewtonSettings settings, Box domain, Quadrature quadrature)
+      : MirrorNewton(Unprepared(), std::move(dictionary), weights, std::move(settings),
+                     std::move(domain), std::move(quadrature)) {
+    compare_with_nodes();
+  }
+
+  // A model that is read back compares its points with the nodes when it is trained: what a file
+  // says of their number costs nothing before.
+  struct Unprepared {};
+  MirrorNewton(Unprepared, Dictionary dictionary, const Eigen::Ref<const Vector>& weights,
+               MirrorNewtonSettings settings, Box domain, Quadrature quadrature)
       : settings_(std::move(settings)),
         domain_(std::move(domain)),
         dictionary_(std::move(dictionary)),
@@ -52,11 +62,6 @@ class MirrorNewton : public Learner {
                 weights.size() == dictionary_.size() && weights.allFinite(),
             "The dictionary needs points with as many features as the domain has, " +
                 std::to_string(domain_.features()) + ", and a finite weight each.");
-    std::vector<View> views;
-    dictionary_.make_views(nodes(), views);
-    node_kernel_.resize(quadrature_.size(), dictionary_.size());
-    dictionary_.kernel().block(views.data(), dictionary_.views(), node_kernel_);
-    require(node_kernel_.allFinite(), "The kernel is not finite between the nodes of the domain.");
   }
 
   const MirrorNewtonSettings& settings() const { return settings_; }
@@ -113,7 +118,18 @@ class MirrorNewton : public Learner {
     return dictionary;
   }
 
+  void compare_with_nodes() {
+    std::vector<View> views;
+    dictionary_.make_views(nodes(), views);
+    RowMatrix values(quadrature_.size(), dictionary_.size());
+    dictionary_.kernel().block(views.data(), dictionary_.views(), values);
+    require(values.allFinite(), "The kernel is not finite between the nodes of the domain.");
+    largest_row_ = std::sqrt(values.rowwise().squaredNorm().maxCoeff());
+    node_kernel_.swap(values);
+  }
+
   void advance(const ConstRows& samples) {
+    if (node_kernel_.rows() == 0) compare_with_nodes();
     const Index count = samples.rows();
     dictionary_.make_views(samples, views_);
     auto values = kernel_values_.resize(count, model_order());
@@ -134,14 +150,43 @@ class MirrorNewton : public Learner {
     gradient_ = -kernel_values;
     const double integral = integrate();
     const double loss = domain_.log_volume() - weights_.dot(kernel_values) + integral;
-    require_bounded(integral < kLargestWeight && std::isfinite(loss), "The learned density has",
-                    loss, "sample", "Choose a smaller learning rate or a larger damping.");
+    require_sensible(integral, loss);
+    const double eta = settings_.step.at(steps_);
+    const bool is_safe = is_safe_step(eta, integral);
+    const Kept before = is_safe ? Kept() : Kept{inverse_, weights_};
     inverse_.add(gradient_, direction_);  // = A^-1 g
-    weights_ -= settings_.step.at(steps_) * direction_;
+    weights_ -= eta * direction_;
+    if (!is_safe) {
+      const double after = integrate();
+      if (!(after < kLargestWeight)) {
+        inverse_ = before.inverse;
+        weights_ = before.weights;
+        require_sensible(after, loss);
+      }
+    }
     steps_ += 1;
     count_samples(1);
     average_ += average_share(static_cast<double>(steps_), kRecency) * (weights_ - average_);
     return loss;
+  }
+
+  struct Kept {
+    InverseOuterSum inverse = InverseOuterSum(0, 1);
+    Vector weights = {};
+  };
+
+  static void require_sensible(double integral, double loss) {
+    require_bounded(integral < kLargestWeight && std::isfinite(loss), "The learned density has",
+                    loss, "sample", "Choose a smaller learning rate or a larger damping.");
+  }
+
+  // Whether no node can be beyond all bounds after a step: A >= damping I bounds the direction, and
+  // z(q) <= log(Q integral).
+  bool is_safe_step(double eta, double integral) const {
+    const double direction = gradient_.norm() / settings_.damping;
+    const double largest = std::log(static_cast<double>(quadrature_.size()) * integral) +
+                           eta * direction * largest_row_;
+    return largest < std::log(kLargestWeight);
   }
 
   // Adds (1/Q) sum_q exp(z(q)) k_D(q) to the gradient; returns (1/Q) sum_q exp(z(q)). A few nodes
@@ -170,7 +215,8 @@ class MirrorNewton : public Learner {
   Vector average_;
   InverseOuterSum inverse_;
   Index steps_ = 0;
-  RowMatrix node_kernel_;  // k(q, d_m), one row per node
+  RowMatrix node_kernel_;   // k(q, d_m), one row per node
+  double largest_row_ = 0;  // max_q ||k_D(q)||
 
   std::vector<View> views_;
   RowBuffer kernel_values_;

@@ -88,9 +88,8 @@ class Newton {
     // A step that failed has left some.
     kept_.truncate(pending());
     judge(function, batch, targets);
-    for (const Index i : chosen_) {
-      kept_.append(function.dictionary(), samples, batch.views.data(), i);
-    }
+    kept_.append(function.dictionary(), samples, batch.views.data(), chosen_,
+                 batch.kernel_values.all());
     due_ = is_due(function.basis_size(), targets.rows());
     if (due_) kept_.compare(function.dictionary(), batch.views.data(), newcomers);
     double mean = 0;
@@ -98,12 +97,23 @@ class Newton {
     return mean;
   }
 
+  // Whether learn() will solve.
+  bool is_due() const { return due_; }
+
+  // After prepare(), if the function will have other points by the time of learn().
+  void expect(const Dictionary& points) { kept_.compare(points); }
+
+  // From now on, the first samples wait for points, and each solution is judged by the samples that
+  // are kept: the sum of their losses.
+  void follow_scout() { follows_scout_ = true; }
+  double kept_loss() const { return kept_loss_; }
+
   // Once the step is over. sample_weights: empty, or one for each sample.
   void learn(SparseFunction& function, const ConstRows& targets,
              const Eigen::Ref<const Vector>& sample_weights) {
     const auto weight = [&](Index i) { return sample_weights.size() == 0 ? 1 : sample_weights(i); };
     quiet_ = quiet_then_;
-    const bool counts = function.basis_size() > 0;
+    const bool counts = function.basis_size() > 0 || (follows_scout_ && seen_ == 0);
     for (const Index i : counts ? chosen_ : std::vector<Index>()) {
       pending_.push_back({seen_ + static_cast<double>(i), weight(i)});
       const double* target = targets.data() + i * targets.outerStride();
@@ -116,7 +126,7 @@ class Newton {
     }
     seen_ += static_cast<double>(targets.rows());
     unsolved_ += static_cast<double>(targets.rows());
-    if (due_ && counts) solve(function);
+    if (due_ && function.basis_size() > 0) solve(function);
   }
 
   // Ahead of solve() where there is no step: all that it needs of the kernel.
@@ -147,13 +157,14 @@ class Newton {
     };
     if (count > 0) linearise();
     curvature = weights.cwiseProduct(bend);
+    choose_who_leaves(weights, curvature);
+    statistics.add_curvature(features, leaving_, at(curvature, leaving_));
 
-    RowMatrix lower;
-    bool solvable = factorise(statistics, features, curvature, lower);
+    bool solvable = factorise(statistics, features, curvature);
     for (int round = 0; solvable && round < kRounds; ++round) {
       want(curvature, predictions, weights, gradient, wanted);
       RowMatrix next = statistics.right_with(features, wanted);
-      linalg::solve_cholesky(lower, next);
+      linalg::solve_cholesky(lower_.all(), next);
       const double moved = (next - solution).squaredNorm();
       solution.swap(next);
       if (count == 0 || loss_->is_squared()) break;
@@ -161,25 +172,31 @@ class Newton {
       if (round + 1 == kRounds || moved < kStill * solution.squaredNorm()) break;
       // One factor serves all rounds, as long as the parabolas still lie above the losses: those of
       // samples that were far off are too wide once they are not.
-      double grown = 0;
-      for (Index i = 0; i < count; ++i) grown += std::max(0.0, weights(i) * bend(i) - curvature(i));
-      if (grown <= kRevise * curvature.sum()) continue;
-      curvature = curvature.cwiseMax(weights.cwiseProduct(bend));
-      solvable = factorise(statistics, features, curvature, lower);
+      const Vector grown = (weights.cwiseProduct(bend) - curvature).cwiseMax(0.0);
+      if (grown.sum() <= kRevise * curvature.sum()) continue;
+      curvature += grown;
+      statistics.add_curvature(features, leaving_, at(grown, leaving_));
+      solvable = factorise(statistics, features, curvature);
     }
     if (solvable && is_bounded(solution)) {
       statistics.solution() = solution;
       function.set_predictor(solution);
       solutions_ += 1;
     }
-    curvature = weights.cwiseProduct(bend);
-    absorb_all_but_the_latest(statistics, features, weights, curvature, predictions, gradient);
+    want(curvature, predictions, weights, gradient, wanted);
+    statistics.add_right(features, leaving_, wanted);
+    if (follows_scout_) {
+      linalg::multiply_transpose_by(features, statistics.solution(), predictions);
+      loss_->majorise(predictions, targets, values, gradient, bend);
+      kept_loss_ = weights.dot(values);
+    }
+    keep_the_others();
     fresh_weight_ = unsolved_ = 0;
   }
 
   // For the squared loss: L with L L' = H + ridge I, with all samples that count by now. False if
   // there is none, because H is not finite.
-  bool precision(const SparseFunction& function, RowMatrix& lower) const {
+  bool precision(const SparseFunction& function, RowBuffer& lower) const {
     Statistics statistics = function.statistics();
     statistics.forget(std::exp2(-unsolved_ / settings_.half_life));
     RowMatrix features(statistics.size(), pending());
@@ -192,6 +209,14 @@ class Newton {
       function.factor().whiten(kept.values(function.dictionary(), statistics.size()), features);
     }
     return statistics.factorise(ridge(), features, all, pending_weights(), lower);
+  }
+
+  // Class i of the samples that are kept is class places[i] from now on, and judged by this loss.
+  void add_classes(const std::vector<Index>& places, LossPtr loss) {
+    loss_ = std::move(loss);
+    for (double& target : targets_) {
+      target = static_cast<double>(places[static_cast<std::size_t>(target)]);
+    }
   }
 
   // The statistics have been found by other means, from so many samples; with another ridge, maybe.
@@ -283,10 +308,12 @@ class Newton {
   static constexpr double kRevise = 0.5;
   // A solution costs as much as learning from a few samples per point: there is one for every
   // kPerPoint samples per point, fewer where there are few points, but never for less than kEnough.
-  // In the beginning there is one whenever the samples have grown by an eighth.
+  // In the beginning there is one whenever the samples have grown by an eighth, or by more where
+  // there are more than kMany points; and several within a half-life.
   static constexpr double kEnough = 64;
-  static constexpr double kPerPoint = 2;
-  static constexpr double kSmall = 150;
+  static constexpr double kPerPoint = 4;
+  static constexpr double kSmall = 75;
+  static constexpr double kMany = 1000;
   static constexpr double kGrowth = 8;
 
   struct Pending {
@@ -315,11 +342,13 @@ class Newton {
 
   // With so many more samples.
   bool is_due(Index size, Index more) const {
-    const auto points = static_cast<double>(size);
-    double enough = std::max(kEnough, std::min(kPerPoint * points, points * points / kSmall));
-    if (drift_.is_drifting()) enough = std::max(kEnough, points / 4);
-    const auto fresh = static_cast<double>(more);
-    return unsolved_ + fresh >= std::min(enough, std::max(1.0, (seen_ + fresh) / kGrowth));
+    const auto points = static_cast<double>(size), fresh = static_cast<double>(more);
+    double enough = std::min(kPerPoint * points, points * points / kSmall);
+    enough = std::min(enough, settings_.half_life / kGrowth);
+    if (drift_.is_drifting()) enough = std::min(enough, points / kGrowth);
+    const double growth = std::max(1.0, points / kMany) / kGrowth;
+    const double early = std::max(1.0, growth * (seen_ + fresh));
+    return unsolved_ + fresh >= std::min(std::max(kEnough, enough), early);
   }
 
   // The past fades: by its half-life, and faster while the stream is changing.
@@ -337,13 +366,13 @@ class Newton {
     remembered_ = by_age * by_drift * remembered_ + fresh_weight_;
   }
 
-  bool factorise(Statistics& statistics, const ConstRows& features, const Vector& curvature,
-                 RowMatrix& lower) {
+  // With the curvature of those that stay; that of the others is part of H already.
+  bool factorise(Statistics& statistics, const ConstRows& features, const Vector& curvature) {
     curved_.clear();
-    for (Index i = 0; i < curvature.size(); ++i) {
+    for (const Index i : staying_) {
       if (curvature(i) > 0) curved_.push_back(i);
     }
-    return statistics.factorise(ridge(), features, curved_, at(curvature, curved_), lower);
+    return statistics.factorise(ridge(), features, curved_, at(curvature, curved_), lower_);
   }
 
   static Vector at(const Vector& values, const std::vector<Index>& places) {
@@ -364,48 +393,43 @@ class Newton {
     }
   }
 
-  // Those that say nothing any more go first, then the oldest.
-  void absorb_all_but_the_latest(Statistics& statistics, const ConstRows& features,
-                                 const Vector& weights, Vector& curvature,
-                                 const RowMatrix& predictions, const RowMatrix& gradient) {
-    const Index count = pending();
-    Index leaving = count - kKept, quiet = 0;
-    if (leaving <= 0) return;
+  // Which samples are kept no longer, and which of these count from now on. Those that say nothing
+  // any more go first, then the oldest.
+  void choose_who_leaves(const Vector& weights, Vector& curvature) {
+    const Index count = pending(), leaving = std::max<Index>(count - kKept, 0);
+    Index quiet = 0;
     for (Index i = 0; i < count; ++i) quiet += curvature(i) == 0 ? 1 : 0;
-    std::vector<Index> kept, absorbed;
     Index quiet_leaving = std::min(quiet, leaving), others_leaving = leaving - quiet_leaving;
+    staying_.clear();
+    leaving_.clear();
     for (Index i = 0; i < count; ++i) {
       const bool is_quiet = curvature(i) == 0;
       Index& left = is_quiet ? quiet_leaving : others_leaving;
       if (left == 0) {
-        kept.push_back(i);
+        staying_.push_back(i);
         continue;
       }
       --left;
+      if (is_quiet && ++quiet_ % kQuiet != 0) continue;
       if (is_quiet) curvature(i) = weights(i) * kQuietCurvature;
-      if (curvature(i) > 0 && (!is_quiet || ++quiet_ % kQuiet == 0)) absorbed.push_back(i);
+      if (curvature(i) > 0) leaving_.push_back(i);
     }
-    const auto size = static_cast<Index>(absorbed.size());
-    RowMatrix wanted(size, predictions.cols());
-    for (Index k = 0; k < size; ++k) {
-      const Index i = absorbed[static_cast<std::size_t>(k)];
-      for (Index c = 0; c < wanted.cols(); ++c) {
-        wanted(k, c) = curvature(i) * predictions(i, c) - weights(i) * gradient(i, c);
-      }
-    }
-    statistics.absorb(features, absorbed, at(curvature, absorbed), wanted);
-    kept_.keep(kept);
-    const Index columns = static_cast<Index>(targets_.size()) / count;
-    for (std::size_t k = 0; k < kept.size(); ++k) {
-      const auto i = static_cast<std::size_t>(kept[k]);
+  }
+
+  void keep_the_others() {
+    const auto count = static_cast<std::size_t>(pending()), stay = staying_.size();
+    if (stay == count) return;
+    kept_.keep(staying_);
+    const std::size_t columns = targets_.size() / count;
+    for (std::size_t k = 0; k < stay; ++k) {
+      const auto i = static_cast<std::size_t>(staying_[k]);
       pending_[k] = pending_[i];
-      for (Index c = 0; c < columns; ++c) {
-        const auto width = static_cast<std::size_t>(columns), column = static_cast<std::size_t>(c);
-        targets_[k * width + column] = targets_[i * width + column];
+      for (std::size_t c = 0; c < columns; ++c) {
+        targets_[k * columns + c] = targets_[i * columns + c];
       }
     }
-    pending_.resize(kept.size());
-    targets_.resize(kept.size() * static_cast<std::size_t>(columns));
+    pending_.resize(stay);
+    targets_.resize(stay * columns);
   }
 
   NewtonSettings settings_;
@@ -430,7 +454,12 @@ class Newton {
   std::vector<double> losses_;
   std::vector<Index> chosen_;
   bool due_ = false;
+  bool follows_scout_ = false;
+  double kept_loss_ = 0;
+  std::vector<Index> staying_;  // of the pending samples
+  std::vector<Index> leaving_;
   std::vector<Index> curved_;
+  RowBuffer lower_;  // the Cholesky factor of H
 };
 
 }  // namespace parsimon

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,7 +11,9 @@
 #include "parsimon/algorithm/averaging.hpp"
 #include "parsimon/algorithm/learner.hpp"
 #include "parsimon/algorithm/newton.hpp"
+#include "parsimon/loss/classification.hpp"
 #include "parsimon/rkhs/compression.hpp"
+#include "parsimon/rkhs/output_change.hpp"
 #include "parsimon/rkhs/sparse_function.hpp"
 #include "parsimon/schedule/step.hpp"
 #include "parsimon/text.hpp"
@@ -113,7 +118,23 @@ class Online : public Learner {
 
   KernelExpansion expansion() const { return {dictionary(), prediction_weights()}; }
   // What is stepped, whether it predicts or not.
-  KernelExpansion iterate() const { return function_.expansion(0, outputs_); }
+  KernelExpansion iterate() const { return stepped().expansion(0, outputs_); }
+  bool has_scout() const { return scout_.has_value(); }
+
+  // The function becomes another one, from which learning goes on.
+  void replace(const ConstRows& points, const ConstRows& weights) {
+    require_features(points.cols(), "points");
+    require(points.rows() == weights.rows() && weights.cols() == outputs_,
+            "The weights must have one row for each point and " + std::to_string(outputs_) +
+                " columns, one for each output.");
+    require(points.allFinite() && is_bounded(weights), "The points and weights must be finite.");
+    for (Index i = 0; i < model_order(); ++i) {
+      require(!dictionary().is_protected(i),
+              "The nodes of a grid are always points of the model, so its function cannot be "
+              "replaced by another.");
+    }
+    function_.replace(points, weights / (settings_.has_predictor() ? 1.0 : scale()));
+  }
 
   // Where a model that is read back had got to.
   void restore(SparseFunction function, Index samples, Index batches, Trace trace) {
@@ -123,6 +144,8 @@ class Online : public Learner {
     averaging_.restore(batches);
   }
   void restore_averaging(const Vector& state) { averaging_.restore(state); }
+  void restore_scout(SparseFunction scout) { scout_ = std::move(scout); }
+  const SparseFunction& scout_function() const { return *scout_; }
 
  protected:
   // regularizer_scale: the regularizer is (this * lambda / 2) ||f||^2.
@@ -133,26 +156,40 @@ class Online : public Learner {
         function_(std::move(kernel), features, settings_.has_predictor() ? 2 * outputs : outputs,
                   outputs),
         regularizer_scale_(regularizer_scale) {
-    const double rate = settings_.step.largest(), regularization = settings_.regularization;
-    require(regularization >= 0 && rate * regularization * regularizer_scale < 1,
-            "The learning rate " + format_number(rate) + " times the regularization " +
-                format_number(regularization) + " must be at least 0 and below " +
-                format_number(1 / regularizer_scale) +
-                ": choose a smaller learning rate or regularization.");
+    require_stable(regularizer_scale);
     settings_.compression.check(dictionary().kernel());
     settings_.memory.check();
     if (!settings_.newton) return;
     require(!settings_.average, "Weights that are solved are not averaged.");
-    require(!settings_.compression.limit(settings_.compression.budget().at(1), 0).needs_no_factor(),
-            "Weights can only be solved where points are projected: give a budget, or a cap on the "
-            "points with projection.");
+    const Compression& how = settings_.compression;
+    require(how.budget().at(1) > 0 || how.max_points() < kUnlimited,
+            "Weights can only be solved where points go: give a budget, or a cap on the points.");
     function_.keep_statistics();
+    if (how.way() != Way::project) {
+      scout_.emplace(dictionary().kernel_pointer(), features, outputs, outputs);
+    }
   }
   Online(const Online&) = default;
   Online(Online&&) = default;
   Online& operator=(const Online&) = default;
   Online& operator=(Online&&) = default;
   ~Online() = default;
+
+  // Class i becomes class places[i] of so many, judged by this loss; the others are new. Their
+  // outputs begin where samples that are predicted well still are: one margin below the output of
+  // the right class, or as unlikely as what has never been seen.
+  void change_classes(const std::vector<Index>& places, Index classes, const Loss& loss) {
+    require_stable(loss.regularizer_scale());
+    OutputChange change = OutputChange::of_classes(outputs_, places, classes,
+                                                   detail::outputs_of_classes(loss, classes));
+    const auto known = static_cast<double>(places.size());
+    const bool is_probable = dynamic_cast<const ProbabilisticLoss*>(&loss) != nullptr;
+    change.fresh_value = is_probable ? -std::log1p(static_cast<double>(samples())) : -1 / known;
+    function_.change_outputs(change);
+    if (scout_) scout_->change_outputs(change);
+    outputs_ = change.map.cols();
+    regularizer_scale_ = loss.regularizer_scale();
+  }
 
   // What is learned is this multiple of the function that is kept.
   virtual double scale() const { return 1; }
@@ -195,15 +232,17 @@ class Online : public Learner {
   Step begin(Index count, double share) const {
     const double eta = settings_.step.at(batches());
     Step step{count, share * eta, {}};
-    step.record.budget = share * settings_.compression.budget().at(eta);
+    // A budget that overflows allows everything; what is recorded stays a number.
+    step.record.budget = std::min(share * settings_.compression.budget().at(eta),
+                                  std::numeric_limits<double>::max());
     return step;
   }
 
   // f at the samples.
   RowBuffer::Map evaluate(const ConstRows& samples) {
-    function_.compare(samples, batch_);
+    stepped().compare(samples, batch_);
     auto predictions = predictions_.resize(samples.rows(), outputs_);
-    function_.evaluate(batch_, predictions);
+    stepped().evaluate(batch_, predictions);
     return predictions;
   }
 
@@ -235,7 +274,8 @@ class Online : public Learner {
     StepRecord& record = step.record;
     record.active = static_cast<Index>(new_points_.active.size());
     record.compression_error = report.error;
-    record.budget = settings_.compression.allowed(record.budget, report.error);
+    const double budget = std::max(record.budget, report.floor);
+    record.budget = settings_.compression.allowed(budget, report.error);
     count_samples(step.count);
     count_batch();
     update_predictor(step.count);
@@ -244,19 +284,38 @@ class Online : public Learner {
     return record;
   }
 
+  // The function that is stepped.
+  SparseFunction& stepped() { return scout_ ? *scout_ : function_; }
+  const SparseFunction& stepped() const { return scout_ ? *scout_ : function_; }
+
   OnlineSettings settings_;
   Index outputs_;
   SparseFunction function_;
+  // Weights can only be solved where the points have a factor. Where points that are removed or
+  // merged leave none, what is stepped is another function, which finds the points; the one that
+  // predicts moves to them whenever it is solved.
+  std::optional<SparseFunction> scout_;
 
   Batch batch_;  // the samples of evaluate()
   NewPoints new_points_;
   Vector losses_;  // of the samples of a mini-batch before the step, if they can show a change
 
  private:
+  void require_stable(double regularizer_scale) const {
+    const double rate = settings_.step.largest(), regularization = settings_.regularization;
+    require(regularization >= 0 && rate * regularization * regularizer_scale < 1,
+            "The learning rate " + format_number(rate) + " times the regularization " +
+                format_number(regularization) + " must be at least 0 and below " +
+                format_number(1 / regularizer_scale) +
+                ": choose a smaller learning rate or regularization.");
+  }
+
   // The one place where the weights that predict follow those that are stepped.
   void update_predictor(Index samples) {
     if (!settings_.average) return;
+    const Index changes = averaging_.drift().changes();
     const double share = averaging_.share(settings_.memory, samples, losses_, model_order());
+    if (averaging_.drift().changes() > changes) note_change();
     function_.average_in(share, scale());
   }
 

@@ -40,6 +40,7 @@ class Polk : public Online {
     loss_->check_targets(RowMatrix(0, loss_->target_columns(outputs)), outputs);
     if (!settings_.newton) return;
     newton_.emplace(*settings_.newton, loss_);
+    if (scout_) newton_->follow_scout();
     if (loss_->is_squared()) noise_.emplace(settings_.newton->half_life);
   }
 
@@ -67,6 +68,17 @@ class Polk : public Online {
               part.share());
     }
     return part.taken();
+  }
+
+  // Class i becomes class places[i] of so many, judged by this loss; the others are new. They may
+  // come at any time: what has been learned about those there are stays as it is.
+  void add_classes(const std::vector<Index>& places, Index classes, LossPtr loss) {
+    require(!scouts_ && (!newton_ || loss->has_curvature()),
+            "No classes can be added before the weights of a model are solved, or with a loss that "
+            "has no second-order solver.");
+    change_classes(places, classes, *loss);
+    if (newton_) newton_->add_classes(places, loss);
+    loss_ = std::move(loss);
   }
 
   // For the squared loss: the exact minimiser of (1/n) sum_i c_i l(f(x_i), y_i) + lambda/2 ||f||^2
@@ -123,7 +135,8 @@ class Polk : public Online {
   // From the beginning on, only the points are found; then either assume() says what the samples
   // have said about their weights, or learning goes on from the weights that were stepped.
   void scout() {
-    require(is_solved() && samples() == 0, "Only a model that has learned nothing yet can scout.");
+    require(is_solved() && !scout_ && samples() == 0,
+            "Only a model that has learned nothing yet can scout.");
     scouts_ = true;
     function_.forget_statistics();
   }
@@ -144,7 +157,8 @@ class Polk : public Online {
   void restore_newton(const Statistics::State& statistics, const Newton::State& state) {
     require(function_.basis_size() == statistics.normal.rows() && function_.has_restored_factor(),
             "The statistics in the model file are not those of its dictionary.");
-    newton_->restore(state, dictionary(), outputs());
+    // The samples that are kept lie about the origin of whatever has had points from the beginning.
+    newton_->restore(state, stepped().dictionary(), outputs());
     function_.statistics().restore(statistics);
   }
 
@@ -179,10 +193,28 @@ class Polk : public Online {
     stop_scouting();
     function_.set_predictor(solution);
     function_.function_weights() = function_.predictor_weights().eval();
+    restart_scout();
     if (!newton_) return;
     function_.statistics().restore({normal, right, solution});
     newton_->assume(samples, ridge);
     settings_.newton = newton_->settings();
+  }
+
+  // The function becomes another one; what is remembered of the samples is carried over to its
+  // points, and says that this is the function they ask for. Samples that wait are forgotten.
+  void replace(const ConstRows& points, const ConstRows& weights) {
+    stop_scouting();
+    Online::replace(points, weights);
+    if (!newton_) return;
+    const RowMatrix solution = function_.predictor_coordinates();
+    RowMatrix normal = function_.statistics().normal();
+    for (Index i = 0; i < normal.rows(); ++i) {
+      for (Index k = 0; k < i; ++k) normal(k, i) = normal(i, k);
+    }
+    RowMatrix right(solution.rows(), solution.cols());
+    linalg::multiply(normal, solution, right);
+    right += newton_->ridge() * solution;
+    assume(normal, right, solution, newton_->remembered());
   }
 
   // KOMP on the function that predicts, once more; then weights are solved for those that are left,
@@ -193,6 +225,7 @@ class Polk : public Online {
     function_.function_weights() = function_.predictor_weights().eval();
     const CompressionReport report = function_.compress(limit);
     newton_->solve(function_);
+    restart_scout();
     return report;
   }
 
@@ -204,9 +237,9 @@ class Polk : public Online {
             "newton, which keeps the statistics that tell it.");
     const std::pair<Index, Index> now{samples(), newton_->solutions()};
     if (posterior_ && posterior_at_ == now) return posterior_;
-    RowMatrix lower;
+    RowBuffer lower;
     require(newton_->precision(function_, lower), "The statistics of the model are not finite.");
-    posterior_ = std::make_shared<Posterior>(Span(dictionary(), function_.factor()), lower,
+    posterior_ = std::make_shared<Posterior>(Span(dictionary(), function_.factor()), lower.all(),
                                              newton_->ridge());
     posterior_at_ = now;
     return posterior_;
@@ -239,18 +272,73 @@ class Polk : public Online {
     require_bounded(is_within_bounds(step), "The predictions have", step.record.loss, "mini-batch",
                     "Choose a smaller learning rate, or scale the targets.");
     const Move move = plan(step, samples);
-    function_.prepare(move);
+    stepped().prepare(move);
     const bool solves = newton_ && !scouts_;
-    if (solves) {
-      step.record.loss = newton_->prepare(function_, samples, batch_, targets, move.active);
-    }
+    if (solves) step.record.loss = prepare_newton(samples, targets);
     const double outside = measures_outside(samples.rows()) ? first_outside(sample_weights) : -1;
-    const StepRecord record = finish(step, function_.apply(move));
+    std::optional<Trial> trial;
+    if (solves && scout_ && newton_->is_due()) trial = try_points_of_scout();
+    const StepRecord record = finish(step, stepped().apply(move));
+    const Index changes = solves ? newton_->drift().changes() : 0;
     if (solves) newton_->learn(function_, targets, sample_weights);
+    if (solves && newton_->drift().changes() > changes) note_change();
+    if (trial) judge(*trial, targets, sample_weights);
     if (solves && noise_) noise_->observe(newton_->judged(), targets, sample_weights);
     if (outside >= 0) noise_->observe_outside(outside);
     return record;
   }
+
+  // The function that predicts on other points, as an offer.
+  struct Trial {
+    SparseFunction function;
+    Newton newton;
+  };
+
+  // The points that the scout has found by now. Where all points have stayed and others have come,
+  // nothing is lost, and the function moves to them at once; then there is nothing to try.
+  std::optional<Trial> try_points_of_scout() {
+    if (function_.has_points_of(*scout_)) return std::nullopt;
+    if (scout_->has_points_of(function_)) {
+      newton_->expect(scout_->dictionary());
+      function_.move_to(scout_->dictionary());
+      return std::nullopt;
+    }
+    Trial trial{function_, *newton_};
+    trial.newton.expect(scout_->dictionary());
+    trial.function.move_to(scout_->dictionary());
+    return trial;
+  }
+
+  // What was said about points that have gone is lost, and of new ones the past knows little:
+  // points are exchanged only where the samples that are kept gain by it. Otherwise the scout
+  // starts again.
+  void judge(Trial& trial, const ConstRows& targets,
+             const Eigen::Ref<const Vector>& sample_weights) {
+    trial.newton.learn(trial.function, targets, sample_weights);
+    if (trial.newton.kept_loss() < newton_->kept_loss()) {
+      std::swap(function_, trial.function);
+      std::swap(*newton_, trial.newton);
+      scout_->take_weights(function_);
+    } else {
+      restart_scout();
+    }
+  }
+
+  // Whatever finds the points goes on from the function that predicts.
+  void restart_scout() {
+    if (scout_) scout_->restore(dictionary(), function_.predictor_weights(), FactorState());
+  }
+
+  double prepare_newton(const ConstRows& samples, const ConstRows& targets) {
+    if (!scout_) return newton_->prepare(function_, samples, batch_, targets, new_points_.active);
+    function_.compare(samples, predictor_batch_);
+    // As long as there are no points to predict with, these views have an origin of their own.
+    predictor_batch_.views = batch_.views;
+    return newton_->prepare(function_, samples, predictor_batch_, targets, {});
+  }
+
+  // The samples compared with the points that predict.
+  const Batch& predictor_batch() const { return scout_ ? predictor_batch_ : batch_; }
 
   bool measures_outside(Index count) const {
     return noise_ && (samples() + count) / Noise::kApart > samples() / Noise::kApart;
@@ -260,11 +348,11 @@ class Polk : public Online {
   // the span of the basis.
   double first_outside(const Eigen::Ref<const Vector>& sample_weights) {
     const Index size = function_.basis_size();
-    const Index count = batch_.kernel_values.columns();
+    const Index count = predictor_batch().kernel_values.columns();
     ensure_size(self_kernel_, count);
-    dictionary().kernel().diagonal(batch_.views.data(), self_kernel_.head(count));
+    dictionary().kernel().diagonal(predictor_batch().views.data(), self_kernel_.head(count));
     auto column = first_column_.resize(size, 1), coordinates = first_coordinates_.resize(size, 1);
-    for (Index i = 0; i < size; ++i) column(i, 0) = batch_.kernel_values.row(i)(0);
+    for (Index i = 0; i < size; ++i) column(i, 0) = predictor_batch().kernel_values.row(i)(0);
     if (size > 0) function_.factor().whiten(column, coordinates);
     double outside = self_kernel_(0);
     for (Index i = 0; i < size; ++i) outside -= coordinates(i, 0) * coordinates(i, 0);
@@ -292,6 +380,7 @@ class Polk : public Online {
   std::pair<Index, Index> posterior_at_;
 
   Widened widened_;
+  Batch predictor_batch_;  // if there is a scout
   RowBuffer gradient_;
   RowBuffer first_column_;  // of the kernel values of a mini-batch
   RowBuffer first_coordinates_;

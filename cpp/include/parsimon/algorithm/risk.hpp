@@ -116,6 +116,7 @@ class RiskProblem {
     loss_->check_targets(targets, outputs);
   }
   double regularizer_scale() const { return loss_->regularizer_scale(); }
+  void set_loss(LossPtr loss) { loss_ = std::move(loss); }
 
   void track(RowVector& g, const ConstRows& predictions, const ConstRows& targets,
              const Eigen::Ref<const Vector>& weights, double beta, bool first) {

@@ -129,6 +129,7 @@ class Spppot final : public Online {
     function_.insert(nodes, RowMatrix::Zero(nodes.rows(), function_.weights().cols()),
                      std::vector<bool>(static_cast<std::size_t>(nodes.rows()), true));
     node_kernel_.compute(dictionary(), nodes);
+    largest_self_ = node_kernel_.values().cwiseAbs().maxCoeff();
     mirror_weights_.resize(node_count_);
     mirror_.weigh(nodes, mirror_weights_);
     if (mirror_.is_positive()) return;  // z = 0 is the uniform density
@@ -160,9 +161,36 @@ class Spppot final : public Online {
                         is_bounded(new_points_.weights.all()),
                     "The learned density has", step.record.loss, "mini-batch",
                     "Choose a smaller learning rate.");
-    const CompressionReport& report = function_.add(plan(step, samples, increments_.all()));
+    const Move move = plan(step, samples, increments_.all());
+    require_bounded(stays_bounded(move), "The learned density has", step.record.loss, "mini-batch",
+                    "Choose a smaller learning rate.");
+    const CompressionReport& report = function_.add(move);
     node_kernel_.follow(dictionary(), report.first_new, batch_, new_points_);
     return finish(step, report);
+  }
+
+  // Whether f is bounded at the nodes after a step, too, up to what compression changes.
+  bool stays_bounded(const Move& move) {
+    if (!mirror_.is_positive()) return true;  // f is as large as z is
+    const double most = std::log(kLargestWeight);
+    double largest = at_nodes_.z.maxCoeff(), total = increments_.all().cwiseAbs().sum();
+    total += new_points_.weights.all().cwiseAbs().sum();
+    largest += std::abs(scale()) * total * largest_kernel_value(move);
+    if (largest < most) return true;
+    Vector z = move.shrink * at_nodes_.z;
+    z.noalias() += scale() * (node_kernel_.values().transpose() * increments_.all().col(0));
+    const RowMatrix with_nodes = node_kernel_.of_nodes(batch_.kernel_values.all());
+    for (Index k = 0; k < new_points_.weights.rows(); ++k) {
+      z += scale() * new_points_.weights.row(k)(0) * with_nodes.col(new_points_.sample(k));
+    }
+    return z.maxCoeff() < most;
+  }
+
+  // |k| between the nodes and what is added: samples and nodes.
+  double largest_kernel_value(const Move& move) const {
+    const double with_samples =
+        move.active.empty() ? 0.0 : batch_.kernel_values.all().cwiseAbs().maxCoeff();
+    return std::max(largest_self_, with_samples);
   }
 
   // z, f and f' at the samples and at the nodes.
@@ -245,7 +273,8 @@ class Spppot final : public Online {
   Index node_count_;
 
   NodeKernel node_kernel_;
-  Vector mirror_weights_;  // r at the nodes
+  Vector mirror_weights_;    // r at the nodes
+  double largest_self_ = 0;  // k(u, u) at most
 
   Values at_samples_;
   Values at_nodes_;

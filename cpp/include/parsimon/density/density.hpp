@@ -39,6 +39,9 @@ inline void density(const KernelExpansion& z, const MirrorMap& mirror, const Box
   });
   values *= std::exp(-domain.log_volume());
   detail::outside(domain, points, 0, values);
+  if (!values.allFinite()) {
+    throw DivergenceError("The learned density is beyond the range of finite numbers.");
+  }
 }
 
 // Its logarithm; minus infinity outside, and where the density is not positive.

@@ -70,6 +70,14 @@ class Quadrature {
     return nodes;
   }
 
+  // Refuses a grid for another number of features.
+  void check_features(Index features) const {
+    require(scattered_ || static_cast<Index>(counts_.size()) == features,
+            "A grid in a domain of " + std::to_string(features) +
+                " features needs as many numbers of cells; got " + std::to_string(counts_.size()) +
+                ".");
+  }
+
   // The same kind with at least this many nodes, in the same proportions.
   Quadrature finer(Index at_least) const {
     if (scattered_) return scattered(std::max(at_least, size()));
@@ -97,13 +105,6 @@ class Quadrature {
 
   Quadrature(bool scattered, std::vector<Index> counts)
       : scattered_(scattered), counts_(std::move(counts)) {}
-
-  void check_features(Index features) const {
-    require(static_cast<Index>(counts_.size()) == features,
-            "A grid in a domain of " + std::to_string(features) +
-                " features needs as many numbers of cells; got " + std::to_string(counts_.size()) +
-                ".");
-  }
 
   static void scatter(RowMatrix& nodes) {
     double phi = 2;

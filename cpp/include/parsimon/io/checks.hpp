@@ -15,8 +15,9 @@ inline void require_count(Index count, const std::string& name) {
 }
 
 inline void require_sizes(Index features, Index outputs) {
-  constexpr Index most = Index{1} << 40;
-  require(features > 0 && features < most && outputs > 0 && outputs < most,
+  // Some numbers are kept for each output, whether there are points or not.
+  constexpr Index most = Index{1} << 40, most_outputs = Index{1} << 20;
+  require(features > 0 && features < most && outputs > 0 && outputs <= most_outputs,
           "The model file has impossible sizes.");
 }
 

@@ -130,10 +130,11 @@ struct Progress {
   Index samples = 0;
   Index batches = 0;
   Trace trace = {};
+  std::vector<Index> drift = {};
 
   template <class Model>
   static Progress of(const Model& m) {
-    return {m.features(), m.outputs(), m.samples(), m.batches(), m.trace()};
+    return {m.features(), m.outputs(), m.samples(), m.batches(), m.trace(), m.drift()};
   }
 };
 
@@ -145,6 +146,10 @@ void fields(File& file, Progress& progress) {
   count(file, "samples", progress.samples);
   count(file, "batches", progress.batches);
   fields(file, "trace", progress.trace);
+  // Files of the first versions do not tell.
+  bool has_changed = !progress.drift.empty();
+  if constexpr (File::reads) has_changed = file.archive.has(file.prefix + "drift");
+  if (has_changed) file("drift", progress.drift);
 }
 
 struct Points {
@@ -171,6 +176,7 @@ struct Points {
                 (known.empty() || (*known.begin() >= 0 && *known.rbegin() < next_id)),
             "The model file gives impossible identities to its dictionary points.");
     Dictionary all = Dictionary::about(kernel, rows.cols(), origin.transpose(), next_id);
+    if (rows.rows() == 0) return all;  // whose features cost nothing yet
     std::vector<View> views;
     std::as_const(all).make_views(rows, views);
     for (Index i = 0; i < rows.rows(); ++i) {
@@ -202,7 +208,6 @@ void fields(File& file, Points& points, Index features, bool are_protected) {
   }
 }
 
-// Of the factor, the triangle that is not zero.
 // The lower triangle of a matrix, row by row.
 template <class File>
 void lower_triangle(File& file, const std::string& name, RowMatrix& matrix, Index size) {
@@ -279,6 +284,7 @@ struct OnlineState {
   // The rest of a model that is read back.
   void finish(Online& model) const {
     if (averaging.size() > 0) model.restore_averaging(averaging);
+    model.restore_drift(progress.drift);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "parsimon/algorithm/hybrid.hpp"
+#include "parsimon/algorithm/solved_density.hpp"
 #include "parsimon/io/archive.hpp"
 #include "parsimon/io/function_file.hpp"
 #include "parsimon/types.hpp"
@@ -59,15 +60,13 @@ void fields(File& file, Place& place) {
   if constexpr (File::reads) place = {Box(lower, upper), Quadrature::restore(kind, counts)};
 }
 
-// A file that asks for much more memory than it holds is wrong.
-inline void require_belongs_to(const Place& place, const Progress& progress, Index points) {
-  constexpr Index most = Index{1} << 16, most_each = 64;
-  require(progress.features == place.domain.features() && progress.outputs == 1,
+// Nodes cost nothing before a model is trained; more than anybody could train with are wrong.
+inline void require_belongs_to(const Place& place, const Progress& progress) {
+  constexpr Index most = Index{1} << 24;
+  require(progress.features == place.domain.features() && progress.outputs == 1 &&
+              place.quadrature.size() <= most,
           "The model file has impossible sizes.");
-  require(place.quadrature.size() <= std::max(most, most_each * points),
-          "The model file has " + std::to_string(points) +
-              " dictionary points, too few for its integral over " +
-              std::to_string(place.quadrature.size()) + " nodes.");
+  place.quadrature.check_features(progress.features);
 }
 
 struct SpppotState {
@@ -81,7 +80,11 @@ void fields(File& file, SpppotState& state) {
   fields(file, state.online);
   fields(file, state.place);
   const Index points = state.online.learned.weights.rows(), nodes = state.place.quadrature.size();
-  require_belongs_to(state.place, state.online.progress, points);
+  require_belongs_to(state.place, state.online.progress);
+  // They are among the points. Nothing is made of nodes that the file does not hold.
+  require(nodes <= points, "The model file has " + std::to_string(points) +
+                               " dictionary points, too few for its integral over " +
+                               std::to_string(nodes) + " nodes.");
   file("dictionary.kernel_with_nodes", state.kernel_with_nodes, points - nodes, nodes);
 }
 
@@ -105,7 +108,7 @@ void fields(File& file, MirrorNewtonState& state) {
   fields(file, state.progress);
   fields(file, state.points, state.progress.features, true);
   const Index size = state.points.rows.rows();
-  require_belongs_to(state.place, state.progress, size);
+  require_belongs_to(state.place, state.progress);
   file("weights", state.weights, size);
   file("weights.average", state.average, size);
   count(file, "steps", state.steps);
@@ -119,6 +122,40 @@ void fields(File& file, OrderWatch& watch) {
   file("watch", counts, 6);
   for (const Index count : counts) require_count(count, "watch");
   watch = {counts[0], counts[1], counts[2], counts[3], counts[4], counts[5]};
+}
+
+struct SolvedDensityState {
+  KernelPtr kernel;
+  Place place = {};
+  Progress progress = {};
+  Points points = {};
+  ProductGrid grid = {};
+  Vector weights = {};
+  Vector moments = {};
+  double log_integral = 0;
+  double ridge = 0;
+  double mass = 0;
+};
+
+template <class File>
+void fields(File& file, SolvedDensityState& state) {
+  described(file, "kernel", state.kernel, parse_kernel);
+  fields(file, state.place);
+  fields(file, state.progress);
+  fields(file, state.points, state.progress.features, true);
+  const Index size = state.points.rows.rows();
+  require_belongs_to(state.place, state.progress);
+  std::vector<double> lower = state.grid.lower(), step = state.grid.step();
+  std::vector<Index> counts = state.grid.counts();
+  file("grid.lower", lower);
+  file("grid.step", step);
+  file("grid.counts", counts);
+  if constexpr (File::reads) state.grid = ProductGrid(lower, step, counts);
+  file("weights", state.weights, size);
+  file("moments", state.moments, size);
+  file("density.log_integral", state.log_integral);
+  file("ridge", state.ridge);
+  file("moments.mass", state.mass);
 }
 
 // What decides when the first phase ends, and what comes then.
@@ -152,10 +189,26 @@ inline MirrorNewton read_mirror_newton(const Archive& archive, const KernelPtr& 
   const auto state = read(archive, MirrorNewtonState{kernel});
   require_weights(state.weights.data(), state.weights.size());
   require_weights(state.average.data(), state.average.size());
-  MirrorNewton model(state.points.dictionary(state.kernel), state.weights, state.settings,
-                     state.place.domain, state.place.quadrature);
+  MirrorNewton model(MirrorNewton::Unprepared(), state.points.dictionary(state.kernel),
+                     state.weights, state.settings, state.place.domain, state.place.quadrature);
   model.follow(state.progress.samples, state.progress.batches, state.progress.trace);
   model.restore(state.average, InverseOuterSum(state.root), state.steps);
+  return model;
+}
+
+inline SolvedDensity read_solved_density(const Archive& archive, const KernelPtr& kernel) {
+  const auto state = read(archive, SolvedDensityState{kernel});
+  const auto& [domain, quadrature] = state.place;
+  const bool on_grid = !state.grid.empty();
+  require(!on_grid || (state.grid.size() == state.points.rows.rows() &&
+                       state.grid.features() == state.points.rows.cols() &&
+                       state.grid.points() == state.points.rows),
+          "The points in the model file are not those of its grid.");
+  SolvedDensity model = on_grid
+                            ? SolvedDensity(state.kernel, state.grid, domain, quadrature)
+                            : SolvedDensity(state.kernel, state.points.rows, domain, quadrature);
+  model.follow(state.progress.samples, state.progress.batches, state.progress.trace);
+  model.restore(state.weights, state.moments, -state.log_integral, state.ridge, state.mass);
   return model;
 }
 
@@ -209,6 +262,27 @@ inline Hybrid hybrid_from_archive(const Archive& archive, const KernelPtr& kerne
           "The model file names the unknown phase " + phase + ".");
   if (phase == "spppot") return {detail::read_spppot(archive, kernel), second, watch};
   return {Hybrid::Phase(detail::read_mirror_newton(archive, kernel)), second, watch};
+}
+
+inline Archive to_archive(const SolvedDensity& model) {
+  const Dictionary& dictionary = model.dictionary();
+  return detail::write("solved_density",
+                       detail::SolvedDensityState{dictionary.kernel_pointer(),
+                                                  {model.domain(), model.quadrature()},
+                                                  detail::Progress::of(model),
+                                                  detail::Points::of(dictionary),
+                                                  model.grid(),
+                                                  model.weights(),
+                                                  model.moments(),
+                                                  -model.offset(),
+                                                  model.ridge(),
+                                                  model.mass()});
+}
+
+inline SolvedDensity solved_density_from_archive(const Archive& archive,
+                                                 const KernelPtr& kernel = nullptr) {
+  detail::require_algorithm(archive, "solved_density");
+  return detail::read_solved_density(archive, kernel);
 }
 
 }  // namespace parsimon

@@ -52,6 +52,11 @@ inline Archive to_archive(const Polk& polk) {
   fields(file, state, polk.function().basis_size(), polk.outputs(), polk.target_columns(),
          polk.features());
   if (polk.noise()) file("noise", polk.noise()->state());
+  if (polk.has_scout()) {
+    detail::Writer of_scout{archive, "scout."};
+    auto scout = detail::FunctionState::of(polk.scout_function());
+    fields(of_scout, scout, polk.features(), polk.outputs());
+  }
   return archive;
 }
 
@@ -69,6 +74,12 @@ inline Polk polk_from_archive(const Archive& archive, KernelPtr kernel = nullptr
     detail::Reader file{archive};
     const Index size = archive.get_integer("factor.size");
     fields(file, solved, size, polk.outputs(), polk.target_columns(), polk.features());
+    if (polk.has_scout()) {
+      detail::Reader of_scout{archive, "scout."};
+      detail::FunctionState scout;
+      fields(of_scout, scout, polk.features(), polk.outputs());
+      polk.restore_scout(scout.function(state.kernel, polk.outputs()));
+    }
     polk.restore_newton(solved.statistics, solved.newton);
     if (polk.noise()) polk.restore_noise(archive.get_vector("noise"));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "parsimon/interrupt.hpp"
 #include "parsimon/kernel/kernel.hpp"
 #include "parsimon/linalg/products.hpp"
 
@@ -64,6 +65,7 @@ void compute_rows(Rows values, const Compute& compute, const Finish& finish) {
   if (values.size() == 0) return;
   const Index height = std::max<Index>(1, 1024 / values.cols());
   for (Index i = 0; i < values.rows(); i += height) {
+    Interruptible::check();
     const Index end = std::min(i + height, values.rows());
     compute(i, end);
     finish(values.middleRows(i, end - i));

@@ -167,6 +167,9 @@ class Gaussian final : public Radial {
  public:
   explicit Gaussian(Bandwidth bandwidth) : Radial(std::move(bandwidth)) {}
 
+  // Along a feature: the kernel is a product over them.
+  double length(Index feature) const { return bandwidth()(feature); }
+
   bool merges_points() const override { return true; }
 
   std::string describe() const override { return "gaussian(" + bandwidth().describe() + ")"; }

@@ -21,6 +21,7 @@
 #include <unistd.h>
 #endif
 
+#include "parsimon/interrupt.hpp"
 #include "parsimon/types.hpp"
 
 // Work that is shared among threads; PARSIMON_NO_THREADS leaves them out.
@@ -255,11 +256,30 @@ void take_part(Index count, Index grain, int part, int parts, const Run& run) {
   if (begin < end) run(begin, end);
 }
 
+// Operations after which a computation that can be interrupted asks whether to go on.
+constexpr double kPatience = 2e8;
+
 // Calls run(begin, end) for parts that cover 0 .. count, on several threads if it is worth it.
 template <class Run>
 void share(Index count, Index grain, double flops, const Run& run) {
-  in_parts((count + grain - 1) / grain, flops,
-           [&](int part, int parts) { take_part(count, grain, part, parts, run); });
+  const Index grains = (count + grain - 1) / grain;
+  if (!Interruptible::is_active() || flops < kPatience || grains == 0) {
+    in_parts(grains, flops,
+             [&](int part, int parts) { take_part(count, grain, part, parts, run); });
+    return;
+  }
+  const auto steps = static_cast<int>(std::min(flops / kPatience, 1e6)) + 1;
+  for (int step = 0; step < steps; ++step) {
+    Interruptible::check();
+    const Index first = grains * step / steps * grain;
+    const Index last = std::min(grains * (step + 1) / steps * grain, count);
+    const Index some = (last - first + grain - 1) / grain;
+    if (some <= 0) continue;
+    in_parts(some, flops / steps, [&](int part, int parts) {
+      take_part(last - first, grain, part, parts,
+                [&](Index begin, Index end) { run(first + begin, first + end); });
+    });
+  }
 }
 
 // How long threads take to begin and to meet again with nothing to do in between. It tells whether

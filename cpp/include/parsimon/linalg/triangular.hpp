@@ -197,7 +197,7 @@ inline void invert_lower(Rows lower) {
 }
 
 // The same without products of blocks. Returns false if a pivot is not positive.
-inline bool small_cholesky(Rows matrix) {
+[[nodiscard]] inline bool small_cholesky(Rows matrix) {
   const Index stride = matrix.outerStride();
   for (Index i = 0; i < matrix.rows(); ++i) {
     double* row = matrix.data() + i * stride;
@@ -219,7 +219,7 @@ inline bool small_cholesky(Rows matrix) {
 // The lower triangle of a symmetric matrix A becomes L with L L' = A, nearly all in products of
 // matrices; above the diagonal there are zeros then. Returns false, and leaves the matrix
 // undefined, if A is not numerically positive definite.
-inline bool cholesky(Rows matrix) {
+[[nodiscard]] inline bool cholesky(Rows matrix) {
   const Index size = matrix.rows();
   RowMatrix inverse;
   for (Index j = 0; j < size; j += kSmallTriangle) {

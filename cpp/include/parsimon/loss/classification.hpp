@@ -74,6 +74,20 @@ class MulticlassLoss : public Base {
   }
 };
 
+namespace detail {
+
+// How many outputs a model of so many classes has that is judged by this loss.
+inline Index outputs_of_classes(const Loss& loss, Index classes) {
+  require(loss.is_classification(), "The loss " + loss.describe() + " does not judge classes.");
+  const Index outputs = loss.describe().rfind("binary_", 0) == 0 ? 1 : classes;
+  const auto& judge = static_cast<const ClassificationLoss&>(loss);
+  require(classes >= 2 && judge.class_count(outputs) == classes,
+          "The loss " + loss.describe() + " cannot judge " + std::to_string(classes) + " classes.");
+  return outputs;
+}
+
+}  // namespace detail
+
 // log(1 + exp(-s f)) with s = +1 for class 1 and -1 for class 0.
 class BinaryLogisticLoss final : public BinaryLoss<ProbabilisticLoss> {
  public:

@@ -49,11 +49,14 @@ struct Limit {
 
 // What a compression did: the ids of the points it removed, in order, and the exact distance in
 // Hilbert norm between the function before and after. |f(x) - g(x)| <= error * sqrt(k(x, x)).
-// Points with ids from first_new on have joined the dictionary.
+// Points with ids from first_new on have joined the dictionary. floor: what the step could spend if
+// its budget was less, because rounding hides what points so near to the others add; 0 if the
+// budget was enough.
 struct CompressionReport {
   std::vector<Index> removed;
   Index first_new = 0;
   double error = 0;
+  double floor = 0;
   Index model_order = 0;
 };
 

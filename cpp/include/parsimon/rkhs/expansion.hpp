@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "parsimon/interrupt.hpp"
 #include "parsimon/linalg/products.hpp"
 #include "parsimon/rkhs/dictionary.hpp"
 #include "parsimon/types.hpp"
@@ -28,11 +29,17 @@ void evaluate(const Dictionary& dictionary, const ConstRows& weights, const Poin
   RowBuffer kernel_values;
   Widened widened;
   for (Index start = 0; start < points.rows(); start += kEvaluationBlock) {
+    Interruptible::check();
     const Index count = std::min(kEvaluationBlock, points.rows() - start);
     dictionary.make_views(widened.rows(points, start, count), views);
     auto block = kernel_values.resize(dictionary.size(), count);
     dictionary.kernel().block(dictionary.views(), views.data(), block);
     linalg::multiply_transpose_by(block, weights, values.middleRows(start, count));
+    if (!values.middleRows(start, count).allFinite()) {
+      throw DivergenceError(
+          "The prediction is beyond the range of finite numbers: the kernel, or its sum with these "
+          "weights, is too large at these samples.");
+    }
   }
 }
 

@@ -14,8 +14,9 @@
 namespace parsimon {
 
 // Samples of a stream that are kept as they are for a while, the oldest first, and the kernel
-// between them and the points of a dictionary that changes meanwhile. Kernel values are computed in
-// blocks, when they are needed, and only once.
+// between them and the points of a dictionary that changes meanwhile. Kernel values that a step has
+// computed are kept; the others, of points that came later, are computed in blocks, when they are
+// needed.
 //
 // The kernel may throw in compare(), which then has changed nothing that counts. Whichever of the
 // points and newcomers it was told of are in the dictionary later: values() needs nothing else.
@@ -24,10 +25,24 @@ class KeptSamples {
   Index size() const { return samples_ ? samples_->size() : 0; }
   RowMatrix points() const { return samples_ ? samples_->points() : RowMatrix(0, 0); }
 
-  // Row i of the samples, which has these views about the origin of the dictionary.
-  void append(const Dictionary& dictionary, const ConstRows& samples, const View* views, Index i) {
+  // These rows of the samples, which have such views about the origin of the dictionary, and such
+  // kernel values: one row for each of its points.
+  void append(const Dictionary& dictionary, const ConstRows& samples, const View* views,
+              const std::vector<Index>& chosen, const ConstRows& kernel_values) {
+    if (chosen.empty()) return;
     if (size() == 0) start(dictionary);
-    samples_->append(samples.row(i), views, i, false, samples_->next_id());
+    const Index before = size(), count = static_cast<Index>(chosen.size());
+    for (const Index i : chosen) {
+      samples_->append(samples.row(i), views, i, false, samples_->next_id());
+    }
+    // Values of a single row or column have been summed in another order than these would be.
+    if (kernel_values.rows() < 2 || kernel_values.cols() < 2) return;
+    if (seen_.size() == steps_) seen_.emplace_back();
+    PointRows& seen = seen_[steps_++];
+    seen.begin = before;
+    seen.ids = dictionary.ids();
+    linalg::select_columns(kernel_values, chosen, count,
+                           seen.values.resize(kernel_values.rows(), count));
   }
 
   // Others than there were.
@@ -35,12 +50,15 @@ class KeptSamples {
     start(dictionary);
     std::vector<View> views;
     dictionary.make_views(samples, views);
-    for (Index i = 0; i < samples.rows(); ++i) append(dictionary, samples, views.data(), i);
+    std::vector<Index> all(static_cast<std::size_t>(samples.rows()));
+    std::iota(all.begin(), all.end(), Index{0});
+    append(dictionary, samples, views.data(), all, RowMatrix(0, 0));
   }
 
   // The first ones stay.
   void truncate(Index count) {
     while (size() > count) samples_->drop(size() - 1);
+    while (steps_ > 0 && seen_[steps_ - 1].begin >= count) --steps_;
   }
 
   // Only these stay, of all whose values() have been asked for.
@@ -69,55 +87,80 @@ class KeptSamples {
       }
     }
     if (size() == 0) start(dictionary);
-    const Index known = known_columns();
-    std::vector<Index> fresh(static_cast<std::size_t>(size() - known));
-    std::iota(fresh.begin(), fresh.end(), known);
+    const std::vector<Index> fresh = unseen();
     const Kernel& kernel = dictionary.kernel();
     fresh_.compute(kernel, dictionary.views(), dictionary.ids(), samples_->views_of(fresh).data(),
-                   size() - known);
+                   static_cast<Index>(fresh.size()));
     late_.compute(kernel, late_views.data(), late_ids, samples_->views(), size());
   }
 
   // k(d_i, x_j) of the first points of the dictionary, one row for each.
   ConstRows values(const Dictionary& dictionary, Index basis_size) {
-    const Index columns = known_columns();
     auto all = spare_.resize(basis_size, size());
+    std::vector<Place> points;  // that have been there since the last time
     for (Index i = 0; i < basis_size; ++i) {
-      double* row = all.data() + i * size();
-      const double* known = known_.row(dictionary.id(i));
-      if (known == nullptr) {
-        std::copy_n(late_.row(dictionary.id(i)), size(), row);
+      const double* late = late_.row(dictionary.id(i));
+      if (late != nullptr) {
+        std::copy_n(late, size(), all.data() + i * size());
       } else {
-        std::copy_n(fresh_.row(dictionary.id(i)), size() - columns,
-                    std::copy_n(known, columns, row));
+        points.emplace_back(dictionary.id(i), i);
       }
     }
+    std::sort(points.begin(), points.end());
+    const std::vector<Index> fresh = unseen();
+    known_.copy_to(all, points, known_columns());
+    for (std::size_t k = 0; k < steps_; ++k)
+      seen_[k].copy_to(all, points, seen_[k].values.columns());
+    for (std::size_t k = 0; k < fresh.size(); ++k) {
+      for (const auto& [id, i] : points) all(i, fresh[k]) = fresh_.row(id)[k];
+    }
     std::swap(known_.values, spare_);
-    known_.name({dictionary.ids().begin(), dictionary.ids().begin() + basis_size});
+    known_.ids.assign(dictionary.ids().begin(), dictionary.ids().begin() + basis_size);
+    known_.sort();
+    steps_ = 0;
     return known_.values.all();
   }
 
  private:
-  // Kernel values, one row per point, which is found by the point's id.
+  using Place = std::pair<Index, Index>;  // id of a point, and its row
+
+  // Kernel values of some samples in a row, from sample `begin` on: one row per point, which is
+  // found by the point's id.
   struct PointRows {
     RowBuffer values;
-    std::vector<std::pair<Index, Index>> places;  // id and row, by id
+    std::vector<Index> ids;
+    Index begin = 0;
+    std::vector<Place> places;  // by id
 
-    void name(const std::vector<Index>& ids) {
+    void sort() {
       places.clear();
       for (const Index id : ids) places.emplace_back(id, static_cast<Index>(places.size()));
-      std::sort(places.begin(), places.end());
+      // They mostly are: points keep their order, and late ones come last.
+      if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
     }
 
     const double* row(Index id) const {
-      const auto place = std::lower_bound(places.begin(), places.end(), std::pair(id, Index{0}));
+      const auto place = std::lower_bound(places.begin(), places.end(), Place(id, 0));
       if (place == places.end() || place->first != id) return nullptr;
       return values.data() + place->second * values.columns();
     }
 
-    void compute(const Kernel& kernel, const View* points, const std::vector<Index>& ids,
+    // The columns of these points, which are all here.
+    void copy_to(Rows all, const std::vector<Place>& points, Index columns) {
+      if (columns == 0) return;
+      sort();
+      auto place = places.begin();
+      for (const auto& [id, i] : points) {
+        while (place->first != id) ++place;
+        std::copy_n(values.data() + place->second * values.columns(), columns,
+                    all.data() + i * all.outerStride() + begin);
+      }
+    }
+
+    void compute(const Kernel& kernel, const View* points, const std::vector<Index>& of,
                  const View* samples, Index count) {
-      name(ids);
+      ids = of;
+      sort();
       const auto size = static_cast<Index>(ids.size());
       if (size == 0 || count == 0) return;
       // Kernels sum in another order where there is a single row or column. What is computed must
@@ -143,13 +186,31 @@ class KeptSamples {
     samples_ = Dictionary::about(dictionary.kernel_pointer(), dictionary.features(),
                                  dictionary.origin(), 0);
     known_ = PointRows();
+    steps_ = 0;
   }
 
   Index known_columns() const { return std::min(known_.values.columns(), size()); }
 
+  // Samples whose kernel values nobody has kept.
+  std::vector<Index> unseen() const {
+    std::vector<Index> samples;
+    Index next = known_columns();
+    const auto up_to = [&](Index end) {
+      for (; next < end; ++next) samples.push_back(next);
+    };
+    for (std::size_t k = 0; k < steps_; ++k) {
+      up_to(seen_[k].begin);
+      next = seen_[k].begin + seen_[k].values.columns();
+    }
+    up_to(size());
+    return samples;
+  }
+
   std::optional<Dictionary> samples_;
-  PointRows known_;  // as values() found them
-  PointRows fresh_;  // of the samples since
+  PointRows known_;              // as values() found them
+  std::vector<PointRows> seen_;  // what steps since have computed, the first of these
+  std::size_t steps_ = 0;
+  PointRows fresh_;  // of the other samples since
   PointRows late_;   // of the points since
   RowBuffer spare_;
 };

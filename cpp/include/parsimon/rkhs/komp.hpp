@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "parsimon/interrupt.hpp"
 #include "parsimon/linalg/basis_columns.hpp"
 #include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/rkhs/gram_factor.hpp"
@@ -40,6 +41,7 @@ class Komp {
     start(weights, protected_points, scored);
     Removal next = cheapest(passes_.score(columns(), known(), exact_diagonal()));
     while (next.position >= 0) {
+      Interruptible::check();
       const bool too_many = known() + newcomers.size() > most_points;
       if (!too_many && !(squared_error + next.cost <= squared_budget)) break;
       squared_error += next.cost;

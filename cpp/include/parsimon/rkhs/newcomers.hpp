@@ -23,13 +23,16 @@ namespace parsimon {
 //   coefficients()[k] is row k of A' with A = K^-1 K(basis, N),
 //   schur(i, k) == S(i, k) with S = K(N, N) - A' K(basis, N),   factor() is the GramFactor of S.
 // The other points Z of the block are dependent: what the basis and N do not explain of them is
-// below the tolerance. They cannot join; fold() writes them as combinations of those that do.
+// below the tolerance. They cannot join, but can be written as combinations of those that do.
 class Newcomers {
  public:
   // Relative to k(x, x), what a point must bring to count as independent.
   static constexpr double kTolerance = 1e-8;
   // The same where the basis is fresh and a point is worth it: less drowns in rounding.
   static constexpr double kFinest = 1e-13;
+  // The same for a point that stays outside: what it must add to what the basis, N and the others
+  // outside explain. The factor of a basis in use knows no less.
+  static constexpr double kFinestOutside = 1e-12;
   // A squared error that no budget pays.
   static constexpr double kUnaffordable = std::numeric_limits<double>::infinity();
 
@@ -149,38 +152,98 @@ class Newcomers {
   // -- those that cannot join
   // ----------------------------------------------------------------------
 
-  // Folds dependent points into the basis and the independent newcomers, the cheapest first, as
-  // long as the squared error stays within the budget. basis_weights and block_weights have one row
-  // per point; those of folded points are moved. Returns the squared error.
-  double fold(Rows basis_weights, Rows block_weights, Index scored, double squared_budget) {
+  // Chooses dependent points to fold into the basis and the independent newcomers, the cheapest
+  // first, as long as the squared error stays within the budget. block_weights has one row per
+  // point. Returns the squared error.
+  double choose_folded(const ConstRows& block_weights, Index scored, double squared_budget) {
     folded_.clear();
     unfolded_.clear();
+    explained_by_outside_ = false;
     if (block_weights.rows() == independent()) return 0;
-    const double squared_error = choose_folded(block_weights, scored, squared_budget);
+    const auto remainder = split_.remainder();
+    const Index dependent = remainder.rows();
+    order_by_cost(block_weights, scored);
 
-    // All at once, one row of `moved` for each point of the block: those that stay move nothing.
+    auto moved = explained_.resize(dependent, scored);  // R W_F
+    std::fill_n(moved.data(), moved.size(), 0.0);
+    double squared_error = 0;
+    for (const Index z : cheapest_first_) {
+      const double* weights = row_of(block_weights, z);
+      double product = 0;
+      for (Index c = 0; c < scored; ++c) product += weights[c] * moved(z, c);
+      // Rounding may leave a remainder slightly below zero; a cost never is.
+      const double after = squared_error + std::max(0.0, costs_(z)) + 2 * product;
+      if (!(after <= squared_budget && after < kUnaffordable)) {
+        unfolded_.push_back(z);
+        continue;
+      }
+      squared_error = std::max(0.0, after);
+      for (Index i = 0; i < dependent; ++i) {
+        for (Index c = 0; c < scored; ++c) moved(i, c) += remainder(z, i) * weights[c];
+      }
+      folded_.push_back(z);
+    }
+    return squared_error;
+  }
+
+  // What can be told from rounding of an error that moves these weights of dependent points:
+  // sqrt(kFinestOutside) sum_z ||w_z|| sqrt(k(z, z)).
+  double rounding(const ConstRows& block_weights, Index scored) const {
+    double sum = 0;
+    for (Index z = 0; independent() + z < block_weights.rows(); ++z) {
+      sum += size_of(block_weights, z, scored) * std::sqrt(self_kernel_of(z));
+    }
+    return std::sqrt(kFinestOutside) * sum;
+  }
+
+  // Chooses again, where the first choice left points outside: as few of them stay as explain the
+  // others, together with the basis and the independent newcomers, up to the budget or to rounding.
+  // So there are never more of them than kFinestOutside can tell apart. Returns the squared error,
+  // at most that of the budget or of rounding, whichever is larger.
+  double choose_outside(const ConstRows& block_weights, Index scored, double budget) {
+    const auto remainder = split_.remainder();
+    const Index dependent = remainder.rows();
+    PivotedRoot::Stakes stakes;
+    std::vector<double> self_kernel;
+    for (Index z = 0; z < dependent; ++z) {
+      stakes.weights.push_back(size_of(block_weights, z, scored));
+      self_kernel.push_back(self_kernel_of(z));
+    }
+    stakes.affordable = std::max(budget, rounding(block_weights, scored));
+    stakes.finest = kFinestOutside;
+    outside_.run(remainder, self_kernel.data(), kUnaffordable, stakes);
+    const auto all = outside_.order().begin();
+    unfolded_.assign(all, all + outside_.rank());
+    folded_.assign(all + outside_.rank(), outside_.order().end());
+    explained_by_outside_ = true;
+    return squared_error_of_outside(block_weights, scored);
+  }
+
+  // Moves the weights of what was chosen to the basis and to the points that stay, one row each.
+  void move_folded(Rows basis_weights, Rows block_weights) {
+    if (folded_.empty()) return;
+    // All at once, one row of `moved` for each point of the block.
     auto moved = moved_.resize(block_weights.rows(), block_weights.cols());
     std::fill_n(moved.data(), moved.size(), 0.0);
     for (const Index z : folded_) {
-      const Index point = order(independent() + z);
-      for (Index c = 0; c < moved.cols(); ++c) moved(point, c) = block_weights(point, c);
+      std::copy_n(row_of(block_weights, z), moved.cols(), moved_.row(place(z)).data());
     }
+    if (explained_by_outside_) move_outside(block_weights);
     if (basis_weights.rows() > 0) {
       auto onto_basis = product_.resize(basis_weights.rows(), moved.cols());
       linalg::multiply(all_coefficients_.all(), moved, onto_basis);
       add(1, onto_basis, basis_weights);
     }
     if (independent() > 0) move_within(basis_weights, block_weights);
-    return squared_error;
   }
 
-  // Takes a dependent point that fold() left out, because its weight has been moved elsewhere.
+  // Takes a dependent point that was left out, because its weight has been moved elsewhere.
   void give_up(Index z) {
     unfolded_.erase(std::find(unfolded_.begin(), unfolded_.end(), z));
     folded_.push_back(z);
   }
 
-  // Which dependent points fold() took and left, counted from the first dependent one.
+  // Which dependent points were chosen and left, counted from the first dependent one.
   const std::vector<Index>& folded() const { return folded_; }
   const std::vector<Index>& unfolded() const { return unfolded_; }
 
@@ -243,16 +306,14 @@ class Newcomers {
 
   // Folding the set F moves the function by sum_F w_z r_z, whose squared norm is W_F' R W_F with
   // R the remainder of the split: the residuals r_z are not orthogonal to each other.
-  double choose_folded(const ConstRows& block_weights, Index scored, double squared_budget) {
+  void order_by_cost(const ConstRows& block_weights, Index scored) {
     const auto remainder = split_.remainder();
     const Index dependent = remainder.rows();
     ensure_size(costs_, dependent);
-    const auto weight = [&](Index z, Index c) {
-      return block_weights(order(independent() + z), c);
-    };
     for (Index z = 0; z < dependent; ++z) {
+      const double* weights = row_of(block_weights, z);
       double square = 0;
-      for (Index c = 0; c < scored; ++c) square += weight(z, c) * weight(z, c);
+      for (Index c = 0; c < scored; ++c) square += weights[c] * weights[c];
       costs_(z) = square * remainder(z, z);
       // NaN has no place in an order.
       if (!(costs_(z) < kUnaffordable)) costs_(z) = kUnaffordable;
@@ -262,29 +323,60 @@ class Newcomers {
     std::sort(cheapest_first_.begin(), cheapest_first_.end(), [&](Index a, Index b) {
       return costs_(a) < costs_(b) || (costs_(a) == costs_(b) && a < b);
     });
+  }
 
-    auto moved = explained_.resize(dependent, scored);  // R W_F
-    std::fill_n(moved.data(), moved.size(), 0.0);
-    double squared_error = 0;
-    for (const Index z : cheapest_first_) {
-      double product = 0;
-      for (Index c = 0; c < scored; ++c) product += weight(z, c) * moved(z, c);
-      // Rounding may leave a remainder slightly below zero; a cost never is.
-      const double after = squared_error + std::max(0.0, costs_(z)) + 2 * product;
-      if (!(after <= squared_budget && after < kUnaffordable)) {
-        unfolded_.push_back(z);
-        continue;
+  // -- the z-th dependent point
+
+  Index place(Index z) const { return order(independent() + z); }
+  double self_kernel_of(Index z) const { return self_kernel_(place(z)); }
+  const double* row_of(const ConstRows& block_weights, Index z) const {
+    return &block_weights.coeffRef(place(z), 0);
+  }
+  double size_of(const ConstRows& block_weights, Index z, Index scored) const {
+    const double* weights = row_of(block_weights, z);
+    double square = 0;
+    for (Index c = 0; c < scored; ++c) square += weights[c] * weights[c];
+    return std::sqrt(square);
+  }
+
+  // W_F' R W_F with R what is left of the folded ones beside those outside. Where that is nothing
+  // but rounding, it may be larger than residuals all in one direction would allow.
+  double squared_error_of_outside(const ConstRows& block_weights, Index scored) const {
+    const auto remainder = outside_.remainder();
+    double square = 0, largest = 0;
+    for (Index i = 0; i < remainder.rows(); ++i) {
+      const Index z = folded_[static_cast<std::size_t>(i)];
+      largest += size_of(block_weights, z, scored) * std::sqrt(std::max(0.0, remainder(i, i)));
+      for (Index k = 0; k < remainder.rows(); ++k) {
+        const double* a = row_of(block_weights, z);
+        const double* b = row_of(block_weights, folded_[static_cast<std::size_t>(k)]);
+        double product = 0;
+        for (Index c = 0; c < scored; ++c) product += a[c] * b[c];
+        square += remainder(i, k) * product;
       }
-      squared_error = std::max(0.0, after);
-      for (Index i = 0; i < dependent; ++i) {
-        for (Index c = 0; c < scored; ++c) moved(i, c) += remainder(z, i) * weight(z, c);
-      }
-      folded_.push_back(z);
     }
-    return squared_error;
+    return std::min(std::max(0.0, square), largest * largest);
+  }
+
+  // What folded points owe to those outside: these gain it, and owe it to the basis themselves.
+  void move_outside(Rows block_weights) {
+    outside_.dependent_coefficients(within_);
+    for (Index i = 0; i < within_.rows(); ++i) {
+      double* own = &block_weights(place(unfolded_[static_cast<std::size_t>(i)]), 0);
+      double* moved = moved_.row(place(unfolded_[static_cast<std::size_t>(i)])).data();
+      for (Index k = 0; k < within_.columns(); ++k) {
+        const double* folded = moved_.row(place(folded_[static_cast<std::size_t>(k)])).data();
+        for (Index c = 0; c < block_weights.cols(); ++c) {
+          moved[c] -= within_.row(i)(k) * folded[c];
+        }
+      }
+      for (Index c = 0; c < block_weights.cols(); ++c) own[c] -= moved[c];
+    }
   }
 
   PivotedRoot split_;
+  PivotedRoot outside_;  // of what the split left
+  bool explained_by_outside_ = false;
   Index basis_size_ = 0;
   RowBuffer coefficients_;  // one row per independent newcomer, whether it has gone or not
   RowBuffer schur_;         // likewise

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "parsimon/interrupt.hpp"
 #include "parsimon/linalg/loops.hpp"
 #include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/types.hpp"
@@ -42,6 +43,7 @@ class PivotedRoot {
     ensure_size(products_, size);
     for (Index i = 0; i < size; ++i) pivots_(i) = schur(i, i);
     for (rank_ = 0; rank_ < size; ++rank_) {
+      Interruptible::check();
       const bool affordable = can_afford_the_rest(stakes);
       const Index best = largest_pivot(self_kernel, affordable ? tolerance : stakes.finest);
       if (best < 0) break;
@@ -64,6 +66,7 @@ class PivotedRoot {
     auto values = result.resize(rank_, dependent);
     const auto lower = factor();
     for (Index z = 0; z < dependent; ++z) {
+      Interruptible::check();
       for (Index i = rank_ - 1; i >= 0; --i) {
         double value = lower(rank_ + z, i);
         for (Index k = i + 1; k < rank_; ++k) value -= lower(k, i) * values(k, z);
@@ -115,6 +118,7 @@ class PivotedRoot {
     const Index left = factor().rows() - rank_;
     auto remainder = remainder_.resize(left, left);
     for (Index j = 0; j < left; ++j) {
+      Interruptible::check();
       multiply_by_row(rank_ + j, rank_ + j);
       for (Index i = j; i < left; ++i) {
         const double value = schur(order(rank_ + i), order(rank_ + j)) - products_(rank_ + i);

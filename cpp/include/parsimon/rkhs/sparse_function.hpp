@@ -161,14 +161,40 @@ class SparseFunction {
     }
   }
 
+  // There are other outputs. Without a factor, fresh ones begin at 0.
+  void change_outputs(const OutputChange& change) {
+    const Index outputs = change.map.cols(), groups = weights_.columns() / scored_;
+    RowMatrix ones = RowMatrix::Ones(basis_size(), 1), constant(basis_size(), 1), lifted = constant;
+    if (basis_size() > 0) {
+      factor_.whiten(ones, constant);
+      factor_.unwhiten(constant, lifted);
+    }
+    RowBuffer changed(groups * outputs);
+    changed.resize(model_order()).setZero();
+    for (Index i = 0; i < model_order(); ++i) {
+      for (Index g = 0; g < groups; ++g) {
+        const double* old = weights_.row(i).data() + g * scored_;
+        double* now = changed.row(i).data() + g * outputs;
+        for (Index c = 0; c < outputs; ++c) {
+          for (Index b = 0; b < scored_; ++b) now[c] += old[b] * change.map(b, c);
+        }
+        if (i >= basis_size()) continue;
+        for (const Index c : change.fresh) now[c] = change.fresh_value * lifted(i, 0);
+      }
+    }
+    if (statistics_) statistics_->change_outputs(change, constant.col(0));
+    std::swap(weights_, changed);
+    scored_ = outputs;
+  }
+
   // The part of a step that may throw: it changes nothing yet. Two functions that are prepared
   // move together or not at all.
   void prepare(const Move& move) {
     if (move.adds_nothing()) return;
     if (move.limit.needs_no_factor()) return prepare_uncompressed(move);
-    start_election();
-    const Index old = candidates_.size();
     const auto count = static_cast<Index>(move.active.size());
+    start_election(is_turn_of_outside(count, move.limit));
+    const Index old = candidates_.size();
     for (Index i = 0; i < count; ++i) {
       candidates_.add({false, move.active[static_cast<std::size_t>(i)], dictionary_.next_id() + i},
                       move.batch.views.data(), &move.weights.coeffRef(i, 0), move.weights.cols());
@@ -180,6 +206,7 @@ class SparseFunction {
     dependents_.refresh(dictionary_, factor_);
     if (statistics_) statistics_->reserve(basis_size() + candidates_.size());
     drifted_ = has_drifted();
+    spoilt_ = model_order() - basis_size() > kMostOutside && is_spoilt();
   }
 
   // The rest of it. The report is valid until the next step.
@@ -218,7 +245,7 @@ class SparseFunction {
   // f <- KOMP(f, limit)
   CompressionReport compress(const Limit& limit) {
     if (changes_ > 0) refactor();
-    start_election();
+    start_election(true);
     candidates_.compare(dictionary_, basis_size(), 0);
     require_finite(candidates_.gram());
     start_report();
@@ -242,16 +269,42 @@ class SparseFunction {
     refactor();
   }
 
-  // Builds the factor anew from the kernel, protected points first. Repairs any drift.
-  void refactor() {
-    FreshFactor fresh(dictionary_);
-    if (statistics_ && statistics_->size() > 0) {
+  // Becomes another function, on points of its own: all columns that predict or are stepped get
+  // these weights. What samples have said is carried over to its basis, exactly as far as that lies
+  // in the span of the old one. Throws, and changes nothing, if the kernel does.
+  void replace(const ConstRows& points, const ConstRows& weights) {
+    SparseFunction other(dictionary_.kernel_pointer(), dictionary_.features(), weights_.columns(),
+                         scored_);
+    const RowMatrix all = weights.replicate(1, weights_.columns() / scored_);
+    const std::vector<bool> none(static_cast<std::size_t>(points.rows()), false);
+    other.insert(points, all, none);
+    if (statistics_) {
       Statistics followed = *statistics_;
-      followed.change_basis(turn_towards(fresh));
-      std::swap(*statistics_, followed);
-    } else if (statistics_) {
-      statistics_->grow(fresh.factor.size());
+      if (followed.size() > 0) {
+        followed.change_basis(turn_between(other));
+      } else {
+        followed.grow(other.basis_size());
+      }
+      other.keep_statistics();
+      std::swap(*other.statistics_, followed);
     }
+    std::swap(*this, other);
+  }
+
+  // The coordinates of the function that predicts, in the span of the basis.
+  RowMatrix predictor_coordinates() {
+    Batch batch;
+    compare(dictionary_.points(), batch);
+    RowMatrix values(model_order(), scored_), found(basis_size(), scored_);
+    linalg::multiply_transpose_by(batch.kernel_values.all(), predictor_weights(), values);
+    factor_.whiten(values.topRows(basis_size()), found);
+    return found;
+  }
+
+  // Builds the factor anew from the kernel, protected points first. Repairs any drift.
+  void refactor(Index largest = std::numeric_limits<Index>::max()) {
+    FreshFactor fresh(dictionary_, Newcomers::kTolerance, largest);
+    if (statistics_) carry_over(dictionary_, fresh);
     // The kernel may throw above; from here on nothing does.
     std::swap(factor_, fresh.factor);
     if (statistics_) factor_.keep_turns();
@@ -259,6 +312,46 @@ class SparseFunction {
     weights_.select(fresh.order);
     dependents_.invalidate();
     changes_ = 0;
+  }
+
+  // The same with other points instead of these. What was said is carried over: exactly for points
+  // that stay; of others, the past is taken to lie in the span that was. All weights are then those
+  // of the function that was solved last, as far as the new points span it. Throws, and changes
+  // nothing, if the kernel does.
+  void move_to(Dictionary points) {
+    FreshFactor fresh(points);
+    carry_over(points, fresh);
+    std::swap(factor_, fresh.factor);
+    factor_.keep_turns();
+    points.select(fresh.order);
+    std::swap(dictionary_, points);
+    std::fill_n(weights_.resize(model_order()).data(), model_order() * weights_.columns(), 0.0);
+    set_predictor(statistics_->solution());
+    function_weights() = predictor_weights().eval();
+    dependents_.invalidate();
+    changes_ = 0;
+  }
+
+  // Of two functions whose points have the same ids if they are the same.
+  bool has_points_of(const SparseFunction& other) const {
+    std::vector<Index> ids = dictionary_.ids(), others = other.dictionary_.ids();
+    std::sort(ids.begin(), ids.end());
+    std::sort(others.begin(), others.end());
+    return std::includes(ids.begin(), ids.end(), others.begin(), others.end());
+  }
+
+  // Points that the other function has, too, get the weights with which it predicts.
+  void take_weights(const SparseFunction& other) {
+    std::vector<std::pair<Index, Index>> places;
+    for (Index i = 0; i < other.model_order(); ++i) places.emplace_back(other.dictionary_.id(i), i);
+    std::sort(places.begin(), places.end());
+    const auto predictor = other.predictor_weights();
+    for (Index i = 0; i < model_order(); ++i) {
+      const Index id = dictionary_.id(i);
+      const auto place = std::lower_bound(places.begin(), places.end(), std::pair(id, Index{0}));
+      if (place == places.end() || place->first != id) continue;
+      for (Index c = 0; c < scored_; ++c) weights_.row(i)(c) = predictor(place->second, c);
+    }
   }
 
   // Relative residual of the factor along the direction of one point of the basis, O(M^2 + M p).
@@ -286,7 +379,8 @@ class SparseFunction {
     if (has_restored_factor_) {
       factor_.assign(state.root, state.inverse_diagonal);
     } else {
-      refactor();
+      // That of the file is wrong, but not much smaller than it must be.
+      refactor(2 * state.root.rows() + 256);
     }
   }
 
@@ -297,36 +391,84 @@ class SparseFunction {
   static constexpr double kResolution = 1e-7;
   // Residual of the factor above which it is built anew.
   static constexpr double kDrift = 1e-8;
+  // Points outside the basis: so few that they take part in every step, so many that it is too
+  // many, and the samples after which they take part in any case.
+  static constexpr Index kFewOutside = 32;
+  static constexpr Index kMostOutside = 512;
+  static constexpr Index kTurn = 256;
   // As many changes as no factor sees between two probes: it is to be built anew.
   static constexpr Index kDrifted = Index{1} << 40;
   static constexpr const char* kNotFinite =
       "The kernel is not finite at these samples, or 1e90 and more; scale the features or choose "
       "another kernel.";
 
-  // Points outside the basis that may be removed stand for election again with every step: the
-  // basis has changed since.
-  void start_election() {
+  // Points outside the basis that may be removed stand for election again, because the basis has
+  // changed since: with every step while there are few of them, else now and then.
+  void start_election(bool with_outside) {
+    elects_outside_ = with_outside;
     candidates_.clear(dictionary_, weights_.columns());
-    for (Index i = basis_size(); i < model_order(); ++i) {
+    for (Index i = basis_size(); with_outside && i < model_order(); ++i) {
       if (dictionary_.is_protected(i)) continue;
       candidates_.add({true, i, dictionary_.id(i)}, dictionary_.views(), weights_.row(i).data(),
                       weights_.columns());
     }
   }
 
+  // The statistics become those of a fresh basis, of these points.
+  void carry_over(const Dictionary& points, const FreshFactor& fresh) {
+    if (statistics_->size() == 0) return statistics_->grow(fresh.factor.size());
+    Statistics followed = *statistics_;
+    followed.change_basis(turn_towards(points, fresh));
+    std::swap(*statistics_, followed);
+  }
+
+  // What turns coordinates of this basis into those of another function's: T_other K(other, this)
+  // T'.
+  RowMatrix turn_between(const SparseFunction& other) const {
+    std::vector<Index> old(static_cast<std::size_t>(basis_size()));
+    std::iota(old.begin(), old.end(), Index{0});
+    std::vector<View> views;
+    const std::vector<View> old_views = dictionary_.views_of(old);
+    dictionary_.make_views(other.dictionary_.points().topRows(other.basis_size()), views);
+    return turn(old_views, views, other.factor_);
+  }
+
+  // There are many only where the budget does not pay for them. A model that is read back goes on
+  // as it would have: ids count all samples that ever came.
+  bool is_turn_of_outside(Index count, const Limit& limit) const {
+    const Index outside = model_order() - basis_size();
+    if (outside <= kFewOutside || dictionary_.next_id() % kTurn < count ||
+        model_order() + count > limit.points) {
+      return true;
+    }
+    double sum = 0;
+    for (Index i = basis_size(); i < model_order(); ++i) {
+      const double* weights = weights_.row(i).data();
+      double square = 0;
+      for (Index c = 0; c < scored_; ++c) square += weights[c] * weights[c];
+      sum += std::sqrt(square);
+    }
+    const auto mean = sum / static_cast<double>(outside);
+    return limit.budget > std::sqrt(Newcomers::kTolerance) * mean;
+  }
+
   // What turns coordinates of this basis into those of a fresh one: T_fresh K(fresh, this) T'.
-  RowMatrix turn_towards(const FreshFactor& fresh) const {
+  RowMatrix turn_towards(const Dictionary& points, const FreshFactor& fresh) const {
     std::vector<Index> old(static_cast<std::size_t>(basis_size()));
     std::iota(old.begin(), old.end(), Index{0});
     const std::vector<Index> basis(fresh.order.begin(), fresh.order.begin() + fresh.factor.size());
     const std::vector<View> old_views = dictionary_.views_of(old);
-    const std::vector<View> views = dictionary_.views_of(basis);
-    RowMatrix cross(basis_size(), fresh.factor.size()), half(cross.rows(), cross.cols());
+    return turn(old_views, points.views_of(basis), fresh.factor);
+  }
+
+  RowMatrix turn(const std::vector<View>& old_views, const std::vector<View>& views,
+                 const GramFactor& factor) const {
+    RowMatrix cross(basis_size(), factor.size()), half(cross.rows(), cross.cols());
     dictionary_.kernel().block(old_views.data(), views.data(), cross);
     factor_.whiten(cross, half);
-    RowMatrix turned(fresh.factor.size(), basis_size()), result(turned.rows(), turned.cols());
+    RowMatrix turned(factor.size(), basis_size()), result(turned.rows(), turned.cols());
     linalg::transpose(half, turned.data(), turned.cols());
-    fresh.factor.whiten(turned, result);
+    factor.whiten(turned, result);
     return result;
   }
 
@@ -340,6 +482,7 @@ class SparseFunction {
     report_.removed.clear();
     report_.first_new = dictionary_.next_id();
     report_.error = 0;
+    report_.floor = 0;
     report_.model_order = model_order();
   }
 
@@ -348,6 +491,7 @@ class SparseFunction {
       probes_ += 1;
       changes_ = drifted_ ? kDrifted : 0;
     }
+    if (spoilt_) changes_ = kDrifted;
     for (Index i = 0; i < candidates_.size() && candidates_[i].in_dictionary; ++i) {
       std::copy_n(weights_.row(candidates_[i].index).data(), weights_.columns(),
                   candidates_.weights().row(i).data());
@@ -408,9 +552,8 @@ class SparseFunction {
                                    : squared_budget;
     newcomers_.factorise(factor_, candidates_.cross().all(), candidates_.gram().all(), stakes,
                          dictionary_.kernel().resolution());
-    double squared_error = newcomers_.fold(weights_.all().topRows(known),
-                                           candidates_.weights().all(), scored_, for_folding);
-    merge_duplicates(samples);
+    double squared_error = fold(samples, limit.budget, for_folding,
+                                sample_views != nullptr && for_folding < Newcomers::kUnaffordable);
     const Index independent = newcomers_.independent();
     for (const Index z : newcomers_.folded()) {
       report_.removed.push_back(candidate(independent + z).id);
@@ -431,12 +574,26 @@ class SparseFunction {
     report_.error = std::sqrt(squared_error);
   }
 
-  // Protected points outside the basis take no part in the election.
+  // Weights of dependent points go to those that explain them, as far as the budget lasts. Where it
+  // does not, they stay outside; but when too many have piled up, the budget has a floor.
+  double fold(const ConstRows& samples, double budget, double squared_budget, bool has_floor) {
+    const auto weights = candidates_.weights().all();
+    double squared_error = newcomers_.choose_folded(weights, scored_, squared_budget);
+    merge_duplicates(samples);
+    if (has_floor && static_cast<Index>(newcomers_.unfolded().size()) > kMostOutside) {
+      report_.floor = newcomers_.rounding(weights, scored_);
+      squared_error = newcomers_.choose_outside(weights, scored_, budget);
+    }
+    newcomers_.move_folded(weights_.all().topRows(basis_size()), weights);
+    return squared_error;
+  }
+
+  // Points outside the basis that take no part in the election: protected ones never do.
   void set_aside_outside(Index known) {
     outside_.clear();
     outside_weights_.resize(0, weights_.columns());
     for (Index i = known; i < model_order(); ++i) {
-      if (!dictionary_.is_protected(i)) continue;
+      if (elects_outside_ && !dictionary_.is_protected(i)) continue;
       outside_.push_back(i);
       outside_weights_.append(weights_.row(i).data());
     }
@@ -464,7 +621,7 @@ class SparseFunction {
     for (const Index z : unfolded) {
       const Index position = newcomers_.independent() + z;
       const RowVector copy = point(position);
-      const auto weight = candidates_.weights().row(newcomers_.order(position));
+      auto weight = candidates_.weights().row(newcomers_.order(position));
       Index known = 0;
       while (known < basis_size() && dictionary_.point(known) != copy) ++known;
       const auto keeper =
@@ -477,6 +634,7 @@ class SparseFunction {
         keepers.push_back(position);
         continue;
       }
+      std::fill_n(weight.data(), weights_.columns(), 0.0);
       newcomers_.give_up(z);
     }
   }
@@ -592,6 +750,22 @@ class SparseFunction {
     return is_probe_due() && !(probe((probes_ + 1) * 7919 % basis_size()) <= kDrift);
   }
 
+  // Each point was independent of those before it, but later ones may have come so near that all
+  // others together explain it too well to build upon. Only where the budget is too small to remove
+  // such points are there any. Asks the kernel if there is reason to.
+  bool is_spoilt() {
+    const auto root = factor_.root();
+    double largest_inverse = 0, self_kernel = 0;  // the latter from below
+    for (Index i = 0; i < basis_size(); ++i) {
+      largest_inverse = std::max(largest_inverse, factor_.inverse_diagonal()(i));
+      self_kernel = std::max(self_kernel, 1 / (root(i, i) * root(i, i)));
+    }
+    if (!(largest_inverse * self_kernel > FreshFactor::kSpoilt)) return false;
+    std::vector<Index> basis(static_cast<std::size_t>(basis_size()));
+    std::iota(basis.begin(), basis.end(), Index{0});
+    return FreshFactor::find_spoilt(dictionary_, basis, factor_, FreshFactor::kSpoilt) >= 0;
+  }
+
   bool starts_with_protected(Index size) const {
     for (Index i = 1; i < size; ++i) {
       if (dictionary_.is_protected(i) && !dictionary_.is_protected(i - 1)) return false;
@@ -631,6 +805,8 @@ class SparseFunction {
   std::vector<Index> order_;
   std::vector<Index> outside_;
   bool drifted_ = false;
+  bool spoilt_ = false;
+  bool elects_outside_ = true;
   Vector sample_self_kernel_;
   std::vector<double> self_kernel_;
   std::vector<View> probe_views_;

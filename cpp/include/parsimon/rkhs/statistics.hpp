@@ -11,6 +11,7 @@
 #include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/memory/zeroed_square.hpp"
 #include "parsimon/rkhs/gram_factor.hpp"
+#include "parsimon/rkhs/output_change.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -141,17 +142,57 @@ class Statistics {
     }
   }
 
-  // H += sum_k h_k phi_k phi_k' and r += sum_k phi_k wanted_k', over these columns of the features:
-  // one number of curvature and one row of `wanted` for each.
-  void absorb(const ConstRows& features, const std::vector<Index>& columns,
-              const Eigen::Ref<const Vector>& curvature, const ConstRows& wanted) {
-    if (columns.empty()) return;
+  // There are other outputs. constant: the coordinates of the function that is 1 at the points of
+  // the basis; so much as the past has said about the old outputs, it says for fresh ones to be
+  // where they begin.
+  void change_outputs(const OutputChange& change, const Eigen::Ref<const Vector>& constant) {
+    const Index outputs = change.map.cols();
+    RowMatrix right(size_, outputs), solution(size_, outputs);
+    for (Index i = 0; i < size_; ++i) {
+      for (Index c = 0; c < outputs; ++c) {
+        right(i, c) = solution(i, c) = 0;
+        for (Index b = 0; b < change.map.rows(); ++b) {
+          right(i, c) += change.curvature * right_.row(i)(b) * change.map(b, c);
+          solution(i, c) += solution_.row(i)(b) * change.map(b, c);
+        }
+      }
+    }
+    for (Index i = 0; i < size_; ++i) {
+      for (Index k = 0; k <= i; ++k) normal_.row(i)[k] *= change.curvature;
+    }
+    for (const Index c : change.fresh) {
+      for (Index i = 0; i < size_; ++i) {
+        solution(i, c) = change.fresh_value * constant(i);
+        for (Index k = 0; k < size_; ++k) {
+          const double entry = k <= i ? normal_.row(i)[k] : normal_.row(k)[i];
+          right(i, c) += entry * change.fresh_value * constant(k);
+        }
+      }
+    }
+    right_ = RowBuffer(outputs);
+    solution_ = RowBuffer(outputs);
+    right_.resize(size_) = right;
+    solution_.resize(size_) = solution;
+  }
+
+  // H += sum_k h_k phi_k phi_k' over these columns of the features, with one number of curvature
+  // for each.
+  void add_curvature(const ConstRows& features, const std::vector<Index>& columns,
+                     const Eigen::Ref<const Vector>& curvature) {
     add_curvature(features, columns, curvature, normal_.all().topLeftCorner(size_, size_));
+  }
+
+  // r += sum_k phi_k wanted_k', likewise; wanted: one row for each column of the features.
+  void add_right(const ConstRows& features, const std::vector<Index>& columns,
+                 const ConstRows& wanted) {
     const auto count = static_cast<Index>(columns.size());
+    if (count == 0) return;
     auto chosen = weighted_.resize(size_, count);
     linalg::select_columns(features, columns, count, chosen);
-    RowMatrix sum(size_, outputs());
-    linalg::multiply(chosen, wanted, sum);
+    RowMatrix rows(count, outputs()), sum(size_, outputs());
+    for (Index k = 0; k < count; ++k)
+      rows.row(k) = wanted.row(columns[static_cast<std::size_t>(k)]);
+    linalg::multiply(chosen, rows, sum);
     right_.all() += sum;
   }
 
@@ -167,17 +208,19 @@ class Statistics {
   // A ridge that rounding eats up is made larger until there is one; false if none is large enough,
   // because H is not finite.
   bool factorise(double ridge, const ConstRows& features, const std::vector<Index>& columns,
-                 const Eigen::Ref<const Vector>& curvature, RowMatrix& lower) {
-    RowMatrix sum = normal();
-    add_curvature(features, columns, curvature, sum);
-    double trace = 0;
-    for (Index i = 0; i < size_; ++i) trace += sum(i, i);
-    double damping = std::max({ridge, kSmallestRidge * trace, std::numeric_limits<double>::min()});
-    if (!std::isfinite(trace)) return false;
-    for (;; damping *= 10) {
-      lower = sum;
-      for (Index i = 0; i < size_; ++i) lower(i, i) += damping;
-      if (linalg::cholesky(lower)) return true;
+                 const Eigen::Ref<const Vector>& curvature, RowBuffer& lower) {
+    auto sum = lower.resize(size_, size_);
+    for (double damping = 0;; damping *= 10) {
+      for (Index i = 0; i < size_; ++i) std::copy_n(normal_.row(i), i + 1, sum.data() + i * size_);
+      add_curvature(features, columns, curvature, sum);
+      double trace = 0;
+      for (Index i = 0; i < size_; ++i) trace += sum(i, i);
+      if (!std::isfinite(trace)) return false;
+      if (damping == 0) {
+        damping = std::max({ridge, kSmallestRidge * trace, std::numeric_limits<double>::min()});
+      }
+      for (Index i = 0; i < size_; ++i) sum(i, i) += damping;
+      if (linalg::cholesky(sum)) return true;
       if (!(damping < trace)) return false;
     }
   }
@@ -231,43 +274,30 @@ class Statistics {
 
   // Relative to the sum of the squared coordinates.
   static constexpr double kSmallestRidge = 1e-13;
+  // Rows of H that turn at a time: they stay in the cache.
+  static constexpr Index kTurnedRows = 32;
 
-  // The t-th of some points leaves.
+  // The t-th of some points leaves: H <- Q H Q', whose last row then goes. In one pass over the
+  // rows of the lower triangle from that of the point on: before row r is reached, row r - 1 holds
+  // what has been carried down so far, `self` its product with itself, and what is left of the rows
+  // above has moved up by one.
   void lose(const Turn& turn, Index t) {
-    const Index first = turn.point, count = size_ - first, width = linalg::padded(size_);
+    const Index first = turn.point;
     for (Index s = 0; s < t; ++s) {
       lost_corner_.row(s)(t) = lost_corner_.row(t)(s) =
-          turn_numbers(turn, lost_normal_.row(s).data() + first, count);
+          turn_numbers(turn, lost_normal_.row(s).data() + first, size_ - first);
     }
-    // H = [A B'; B C], of which only B and C turn: B <- Q B, C <- Q C Q', which are turned as rows
-    // twice.
-    auto corner = corner_.resize(count, linalg::padded(count));
-    auto turned = turned_.resize(count, linalg::padded(count));
-    linalg::transpose(normal_.all().block(first, first, count, count), turned.data(),
-                      turned.cols());
-    for (Index i = 0; i < count; ++i) {
-      const double* below = normal_.row(first + i) + first;
-      const double* above = turned.data() + i * turned.cols();
-      double* row = corner.data() + i * corner.cols();
-      std::copy(above + i + 1, above + count, std::copy_n(below, i + 1, row));
+    double self = normal_.row(first)[first];
+    for (Index r = first + 1; r < size_; r += kTurnedRows) {
+      const Index rows = std::min(kTurnedRows, size_ - r);
+      turn_columns(turn, r, rows);
+      turn_block(turn, r, rows, self);
     }
-    turn_rows(turn, corner, corner.cols());
-    linalg::transpose(corner.leftCols(count), turned.data(), turned.cols());
-    turn_rows(turn, turned, turned.cols());
-    linalg::loops().rotate_rows(normal_.row(first), normal_.size(), count, 0,
-                                std::min(linalg::padded(first), width), turn.cosines.data(),
-                                turn.sines.data());
     --size_;
-    const double* last = turned.data() + (count - 1) * turned.cols();
-    std::copy_n(normal_.row(size_), first, lost_normal_.row(t).data());
-    std::copy_n(last, count - 1, lost_normal_.row(t).data() + first);
-    lost_corner_.row(t)(t) = last[count - 1];
-    for (Index i = 0; i + 1 < count; ++i) {
-      double* row = normal_.row(first + i);
-      std::copy_n(turned.data() + i * turned.cols(), i + 1, row + first);
-      std::fill(row + first + i + 1, row + std::min(linalg::padded(first + i + 1), width), 0.0);
-    }
-    std::fill_n(normal_.row(size_), size_ + 1, 0.0);
+    double* last = normal_.row(size_);
+    std::copy_n(last, size_, lost_normal_.row(t).data());
+    lost_corner_.row(t)(t) = self;
+    std::fill_n(last, size_ + 1, 0.0);
     const auto lose_last = [&](RowBuffer& rows, RowBuffer& lost) {
       if (rows.columns() > 0) turn_any(turn, rows, first);
       std::copy_n(rows.row(size_).data(), rows.columns(), lost.row(t).data());
@@ -277,17 +307,56 @@ class Statistics {
     lose_last(solution_, lost_solution_);
   }
 
+  // Some rows of H become those of H Q', up to the diagonal: each ends with what has been carried
+  // to it, and its diagonal, which stays.
+  void turn_columns(const Turn& turn, Index begin, Index rows) {
+    const Index first = turn.point, columns = begin - first;
+    // Columns that all of these rows have, as rows.
+    auto panel = panel_.resize(columns, linalg::padded(rows));
+    linalg::transpose(normal_.all().block(begin, first, rows, columns), panel.data(), panel.cols());
+    turn_rows(turn, panel, panel.cols());
+    linalg::transpose(panel.leftCols(rows), normal_.row(begin) + first, normal_.size());
+    for (Index r = begin + 1; r < begin + rows; ++r) {
+      double* row = normal_.row(r);
+      for (Index k = begin; k < r; ++k) turn_pair(turn, k, row[k - 1], row[k]);
+    }
+  }
+
+  // Then the rows themselves turn.
+  void turn_block(const Turn& turn, Index begin, Index rows, double& self) {
+    const Index first = turn.point, lanes = linalg::loops().lanes;
+    const Index whole = (begin - 1) / lanes * lanes;
+    linalg::loops().rotate_rows(normal_.row(begin - 1), normal_.size(), rows + 1, 0, whole,
+                                turn.cosines.data() + (begin - 1 - first),
+                                turn.sines.data() + (begin - 1 - first));
+    for (Index r = begin; r < begin + rows; ++r) {
+      double* above = normal_.row(r - 1);
+      double* row = normal_.row(r);
+      for (Index k = whole; k + 1 < r; ++k) turn_pair(turn, r, above[k], row[k]);
+      const auto i = static_cast<std::size_t>(r - 1 - first);
+      const double sine = turn.sines[i], cosine = turn.cosines[i];
+      const double shared = row[r - 1], diagonal = row[r];
+      above[r - 1] = sine * sine * diagonal - 2 * sine * cosine * shared + cosine * cosine * self;
+      row[r - 1] = (sine * sine - cosine * cosine) * shared + sine * cosine * (diagonal - self);
+      self = sine * sine * self + 2 * sine * cosine * shared + cosine * cosine * diagonal;
+    }
+  }
+
+  // The rotation that point k takes part in: what has been carried and what comes next become what
+  // is left behind and what is carried on.
+  static void turn_pair(const Turn& turn, Index k, double& carried, double& next) {
+    const auto i = static_cast<std::size_t>(k - 1 - turn.point);
+    const double left = turn.sines[i] * next - turn.cosines[i] * carried;
+    next = turn.sines[i] * carried + turn.cosines[i] * next;
+    carried = left;
+  }
+
   // A column of as many numbers as rows are turned; what becomes of the last is handed out.
   static double turn_numbers(const Turn& turn, double* numbers, Index count) {
-    double carried = numbers[0];
-    for (Index i = 0; i + 1 < count; ++i) {
-      const double sine = turn.sines[static_cast<std::size_t>(i)];
-      const double cosine = turn.cosines[static_cast<std::size_t>(i)];
-      const double next = numbers[i + 1];
-      numbers[i] = sine * next - cosine * carried;
-      carried = sine * carried + cosine * next;
+    for (Index i = 1; i < count; ++i) {
+      turn_pair(turn, turn.point + i, numbers[i - 1], numbers[i]);
     }
-    return carried;
+    return numbers[count - 1];
   }
 
   static void turn_rows(const Turn& turn, Rows rows, Index end) {
@@ -299,7 +368,7 @@ class Statistics {
   void turn_any(const Turn& turn, RowBuffer& rows, Index first) {
     const Index columns = rows.columns(), width = linalg::padded(columns);
     if (width == columns) return turn_rows(turn, rows.all().bottomRows(rows.rows() - first), width);
-    auto copy = corner_.resize(rows.rows() - first, width);
+    auto copy = panel_.resize(rows.rows() - first, width);
     for (Index i = 0; i < copy.rows(); ++i) {
       std::copy_n(rows.row(first + i).data(), columns, copy.data() + i * width);
       std::fill(copy.data() + i * width + columns, copy.data() + (i + 1) * width, 0.0);
@@ -322,8 +391,7 @@ class Statistics {
   RowBuffer lost_right_;
   RowBuffer lost_solution_;
 
-  RowBuffer corner_;
-  RowBuffer turned_;
+  RowBuffer panel_;
   RowBuffer weighted_;
   Vector roots_;
 };

@@ -1,0 +1,109 @@
+"""What the outputs of a model mean, as entries of its file that C++ programs read as well.
+
+=================  ================================================================================
+entry              holds
+=================  ================================================================================
+``output.mean``,   of each output: a prediction is the core's output times the scale, which is 1 if
+``output.scale``   the file does not tell it, plus the mean
+``output.single``  1 if targets were numbers, 0 if they were rows of numbers
+``labels``         the labels of the classes, in order, if they are integers or numbers
+``labels.<i>``     label i, if they are texts, or integers that 64 bits with a sign do not hold
+``labels.type``    NumPy's name of their type, ``text``, or ``object`` for texts in such an array
+``threshold``      of a detector of novelties: outliers are samples whose output is below it
+=================  ================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+
+# NumPy's names of types that a file may have: no other text is shown to NumPy.
+NUMBERS = re.compile(r"[<>|=][biuf][1248]")
+
+# Attributes that are numbers as they are, and their entries.
+_VECTORS = {"intercept_": "output.mean", "_scale_": "output.scale"}
+
+
+def write_meaning(archive: _core.Archive, fitted: dict[str, Any]) -> dict[str, Any]:
+    """Add the entries of fitted attributes; return the attributes that have none."""
+    rest = dict(fitted)
+    for attribute, entry in _VECTORS.items():
+        if attribute in rest:
+            archive[entry] = rest.pop(attribute)
+    if "_single_" in rest:
+        archive["output.single"] = int(rest.pop("_single_"))
+    if "offset_" in rest:
+        archive["threshold"] = float(rest.pop("offset_"))
+    if "classes_" in rest:
+        _write_labels(archive, rest.pop("classes_"))
+    return rest
+
+
+def read_meaning(archive: _core.Archive, outputs: int) -> dict[str, Any]:
+    """Return the fitted attributes that a file has entries for; earlier versions had none."""
+    fitted = {name: archive[entry] for name, entry in _VECTORS.items() if entry in archive}
+    if "output.single" in archive:
+        fitted["_single_"] = archive["output.single"] != 0
+    if "threshold" in archive:
+        fitted["offset_"] = archive["threshold"]
+    if "labels.type" in archive:
+        fitted["classes_"] = _read_labels(archive, max(outputs, 2))
+    return fitted
+
+
+def check_labels(classes: NDArray[Any]) -> None:
+    """Refuse labels that a file cannot keep."""
+    kind, size = classes.dtype.kind, classes.dtype.itemsize
+    texts = kind == "U" or (kind == "O" and all(isinstance(label, str) for label in classes))
+    if not texts and not (kind in "biuf" and size <= 8):
+        raise ValueError(
+            f"The labels are of the type {classes.dtype} ({classes[0]!r}, ...), which a model "
+            f"file cannot keep; use labels that are text, integers or floats of at most 64 bits."
+        )
+
+
+def _write_labels(archive: _core.Archive, classes: NDArray[Any]) -> None:
+    check_labels(classes)
+    kind = classes.dtype.kind
+    names = {"U": "text", "O": "object"}
+    archive["labels.type"] = names.get(kind, classes.dtype.str)
+    too_large = kind == "u" and classes.max() > np.iinfo(np.int64).max
+    if kind in names or too_large:
+        for i, label in enumerate(classes.tolist()):
+            archive[f"labels.{i}"] = str(label)
+    else:
+        archive["labels"] = classes.astype(np.float64 if kind == "f" else np.int64)
+
+
+def _read_labels(archive: _core.Archive, count: int) -> NDArray[Any]:
+    name = archive["labels.type"]
+    if name not in ("text", "object") and not NUMBERS.fullmatch(name):
+        raise ValueError(f"The file holds labels of the unknown type {name!r}.")
+    if "labels" in archive:
+        stored = archive["labels"]
+        with np.errstate(invalid="ignore", over="ignore"):
+            classes: NDArray[Any] = stored.astype(name)
+        if not np.array_equal(classes, stored):
+            raise ValueError(f"The labels in the file are none of the type {name!r}.")
+        return classes
+    texts = [archive[f"labels.{i}"] for i in range(count)]
+    if name in ("text", "object"):
+        return text_array(texts, as_objects=name == "object")
+    return np.array([int(text) for text in texts], dtype=name)
+
+
+def text_array(texts: Any, *, as_objects: bool) -> NDArray[Any]:
+    """Return an array of texts; one text that is long must not make room for all to be so."""
+    array = np.array(texts, dtype=object)
+    if as_objects or not array.size:
+        return array if as_objects else array.astype(np.str_)
+    lengths = [len(text) for text in array.ravel()]
+    return (
+        array if len(lengths) * max(lengths) > 16 * sum(lengths) + 2**16 else array.astype(np.str_)
+    )

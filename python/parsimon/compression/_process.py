@@ -1,0 +1,65 @@
+"""Gaussian processes: how sure they are, with few points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from scipy.special import erf
+
+from parsimon.kernels import Kernel
+
+Array = NDArray[np.float64]
+
+# More training samples than these, and no bound on the standard deviation is computed: it takes the
+# cube of their number.
+_MOST_BOUNDED = 4000
+
+# A sum of error functions that is the logistic function, as scikit-learn has it.
+_LAMBDAS = np.array([0.41, 0.4, 0.37, 0.44, 0.39])
+_COEFFICIENTS = np.array([-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.49422654])
+
+
+def explained_root(kernel: Kernel, X: Array, lower: Array, few: Array) -> tuple[Array, float]:
+    """Return how a process on the samples X explains variance, in terms of few points.
+
+    ``lower`` is L with k(x, x) - |L^-1 k(X, x)|^2 the variance at x. Returns R with
+    |R' k(few, x)|^2 the part that is explained with k(x, .) replaced by its projection onto the
+    span of the few points, and a bound on the change of the variance, relative to k(x, x); infinity
+    if there are too many samples to compute one.
+    """
+    gram = kernel(few) + 1e-12 * np.eye(len(few)) * max(float(kernel.diag(few).max()), 1e-300)
+    mixed = kernel(few, X)
+    # k(X, x) becomes K(X, few) K(few, few)^-1 k(few, x).
+    share = linalg.solve_triangular(lower, mixed.T, lower=True)
+    root = linalg.cho_solve(linalg.cho_factor(gram, lower=True), share.T)
+    if root.shape[1] > root.shape[0]:  # as many columns as points are enough
+        root = linalg.qr(root.T, mode="r")[0][: len(few)].T
+    if len(X) > _MOST_BOUNDED:
+        return root, float("inf")
+    # In the coordinates of the span of all samples: S is what is explained, P the projection.
+    values, vectors = linalg.eigh(kernel(X))
+    kept = values > 1e-12 * values[-1]
+    turned = vectors[:, kept] * np.sqrt(values[kept])
+    half = linalg.solve_triangular(lower, turned, lower=True)
+    of_few = (vectors[:, kept] / np.sqrt(values[kept])).T @ mixed.T
+    basis = linalg.qr(of_few, mode="economic")[0]
+    projected = (half @ basis) @ basis.T
+    change = half.T @ half - projected.T @ projected
+    return root, float(np.abs(linalg.eigvalsh(change)).max(initial=0.0))
+
+
+def averaged_logistic(mean: Array, variance: Array) -> Array:
+    """Return the mean of the logistic function of a normal variable, as scikit-learn does."""
+    variance = np.maximum(variance, 1e-300)
+    alpha = 1 / (2 * variance)
+    gamma = _LAMBDAS[:, None] * mean
+    integrals = (
+        np.sqrt(np.pi / alpha)
+        * erf(gamma * np.sqrt(alpha / (alpha + _LAMBDAS[:, None] ** 2)))
+        / (2 * np.sqrt(variance * 2 * np.pi))
+    )
+    found: Any = (_COEFFICIENTS[:, None] * integrals).sum(axis=0) + 0.5 * _COEFFICIENTS.sum()
+    return np.column_stack([1 - found, found])

@@ -1,0 +1,186 @@
+"""How bad the worst losses are: measures of risk for losses, and scorers for model selection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.validation import _check_sample_weight, check_array
+
+from ._checks import is_number
+from .colk._measures import value_at_risk as _value_at_risk
+
+__all__ = ["cvar", "risk_scorer", "semideviation", "value_at_risk"]
+
+Array = NDArray[np.float64]
+
+_MEASURES = ("cvar", "semideviation", "value_at_risk")
+
+
+def _checked(losses: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Array, Array]:
+    values = check_array(losses, ensure_2d=False, dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"losses must be one number per sample; got shape {values.shape}.")
+    weight = _check_sample_weight(
+        sample_weight, values[:, None], dtype=np.float64, ensure_non_negative=True
+    )
+    total = float(weight.sum())
+    if not total > 0:
+        raise ValueError("sample_weight must have a positive sum.")
+    return values, weight / total
+
+
+def _check_level(level: Any) -> None:
+    if not (is_number(level) and 0 < level < 1):
+        raise ValueError(f"level must be between 0 and 1; got {level!r}.")
+
+
+def value_at_risk(
+    losses: ArrayLike, *, level: float = 0.9, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the smallest loss that a share `level` of the losses does not exceed.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_samples,)
+        One loss per sample, of any kind.
+    level : float, default=0.9
+        Between 0 and 1.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples, not negative.
+
+    Returns
+    -------
+    float
+        One of the losses.
+
+    Examples
+    --------
+    >>> from parsimon.metrics import value_at_risk
+    >>> value_at_risk(range(1, 11), level=0.8)
+    8.0
+    """
+    _check_level(level)
+    return _value_at_risk(*_checked(losses, sample_weight), level)
+
+
+def cvar(losses: ArrayLike, *, level: float = 0.9, sample_weight: ArrayLike | None = None) -> float:
+    """Return the conditional value at risk: the mean of the worst losses, a share 1 - level of all.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_samples,)
+        One loss per sample, of any kind.
+    level : float, default=0.9
+        Between 0 and 1: 0.9 means the worst tenth.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples, not negative.
+
+    Returns
+    -------
+    float
+        At least the value at risk, and at least the mean.
+
+    Examples
+    --------
+    >>> from parsimon.metrics import cvar
+    >>> round(cvar(range(1, 11), level=0.8), 12)
+    9.5
+    """
+    _check_level(level)
+    values, shares = _checked(losses, sample_weight)
+    at_risk = _value_at_risk(values, shares, level)
+    return at_risk + float(shares @ np.maximum(values - at_risk, 0)) / (1 - level)
+
+
+def semideviation(
+    losses: ArrayLike, *, weight: float = 0.5, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the mean of the losses plus `weight` times that of what lies above it.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_samples,)
+        One loss per sample, of any kind.
+    weight : float, default=0.5
+        As `risk_weight` of :class:`parsimon.COLKRegressor`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples, not negative.
+
+    Returns
+    -------
+    float
+        E l + weight E (l - E l)_+.
+
+    Examples
+    --------
+    >>> from parsimon.metrics import semideviation
+    >>> semideviation([0.0, 4.0], weight=0.5)
+    2.5
+    """
+    if not (is_number(weight) and weight >= 0):
+        raise ValueError(f"weight must be a number that is not negative; got {weight!r}.")
+    values, shares = _checked(losses, sample_weight)
+    mean = float(shares @ values)
+    return mean + weight * float(shares @ np.maximum(values - mean, 0))
+
+
+def _losses(estimator: Any, X: Any, y: Any) -> Array:
+    y = np.asarray(y)
+    if not is_classifier(estimator):
+        squared = (np.asarray(estimator.predict(X)) - y) ** 2
+        return np.asarray(squared.reshape(len(y), -1).sum(axis=1) / 2)
+    if not hasattr(estimator, "predict_log_proba"):
+        raise ValueError(
+            f"{type(estimator).__name__} has no predict_log_proba: the risk of a classifier is "
+            f"that of its logistic loss."
+        )
+    places = np.searchsorted(estimator.classes_, y)
+    known = np.minimum(places, len(estimator.classes_) - 1)
+    if not np.array_equal(estimator.classes_[known], y):
+        raise ValueError("y has labels that the classifier has not learned.")
+    return np.asarray(-estimator.predict_log_proba(X)[np.arange(len(y)), known])
+
+
+def risk_scorer(measure: str = "cvar", **given: Any) -> Callable[..., float]:
+    """Return a scorer for scikit-learn's model selection: the negative risk of the losses.
+
+    Of regressors it is that of half the squared error, of classifiers that of the logistic loss.
+
+    Parameters
+    ----------
+    measure : {"cvar", "semideviation", "value_at_risk"}, default="cvar"
+        Which risk.
+    **given
+        What the function of this name takes: `level`, or `weight`.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y, sample_weight=None)``; larger is better.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from parsimon import COLKRegressor
+    >>> from parsimon.datasets import make_regression_outliers
+    >>> from parsimon.metrics import risk_scorer
+    >>> X, y = make_regression_outliers(600, outliers="one-sided", random_state=0)
+    >>> model, risks = COLKRegressor(random_state=0), {"risk": [None, "cvar"]}
+    >>> GridSearchCV(model, risks, scoring=risk_scorer("cvar"), cv=3).fit(X, y).best_params_
+    {'risk': 'cvar'}
+    """
+    if measure not in _MEASURES:
+        raise ValueError(
+            f"measure must be one of {', '.join(map(repr, _MEASURES))}; got {measure!r}."
+        )
+    function: Any = globals()[measure]
+    function([0.0], **given)  # refuses what it cannot be given
+
+    def score(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        return -float(function(_losses(estimator, X, y), sample_weight=sample_weight, **given))
+
+    return score

@@ -1,0 +1,250 @@
+"""The span of a dictionary in orthonormal coordinates, evaluated at the nodes of an integral.
+
+Both kinds turn coordinates into values at the nodes (`to_nodes`) and back (`from_nodes`, the
+transpose), sums of kernels over points into coordinates (`whiten`), and coordinates into weights of
+the dictionary's points (`weights`). In these coordinates the squared norm of a function is the
+squared length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, special
+from scipy.spatial import distance
+
+from parsimon import _core, kernels
+
+Array = NDArray[np.float64]
+
+# Eigenvalues of a Gram matrix below this, relative to the largest, are rounding.
+_RANK = 1e-10
+# Of scattered nodes around points, in units of Silverman's length: wider than the density there.
+_SPREAD = 1.5
+# Numbers in the products of a span that is no grid.
+_BLOCK = 1 << 22
+
+
+def midpoints(low: float, high: float, cells: int) -> Array:
+    """Return the midpoints of cells, as the core's Quadrature has them along a feature."""
+    return low + (np.arange(cells) + 0.5) / cells * (high - low)
+
+
+def _orthonormal(gram: Array) -> Array:
+    """Return what turns kernels with points into coordinates."""
+    values, vectors = linalg.eigh(gram)
+    large = values > _RANK * values[-1]
+    return np.asarray(vectors[:, large] / np.sqrt(values[large]))
+
+
+class ProductSpan:
+    """Of a regular grid with a Gaussian kernel, which are products over the features."""
+
+    def __init__(
+        self,
+        grid: _core.ProductGrid,
+        lengths: Sequence[float],
+        domain: Array,
+        cells: Sequence[int],
+    ) -> None:
+        self.grid = grid
+        self.lengths = [float(length) for length in lengths]
+        self.domain = domain
+        self._axes = [
+            start + np.arange(count) * step
+            for start, step, count in zip(grid.lower, grid.step, grid.counts, strict=True)
+        ]
+        self._grams = [
+            _gaussian(axis, axis, length)
+            for axis, length in zip(self._axes, self.lengths, strict=True)
+        ]
+        self._roots = [_orthonormal(gram) for gram in self._grams]
+        self.cells = [int(count) for count in cells]
+        self._factors = [
+            _gaussian(midpoints(low, high, count), axis, length) @ root
+            for (low, high), count, axis, length, root in zip(
+                self.domain, self.cells, self._axes, self.lengths, self._roots, strict=True
+            )
+        ]
+
+    @cached_property
+    def finer(self) -> ProductSpan:
+        """The same span with an integral over half as wide cells."""
+        return ProductSpan(self.grid, self.lengths, self.domain, [2 * n for n in self.cells])
+
+    @cached_property
+    def measure(self) -> Array:
+        """The share of the domain that each node stands for."""
+        count = int(np.prod(self.cells))
+        return np.full(count, 1 / count)
+
+    @cached_property
+    def dense(self) -> Array:
+        """The coordinates of the nodes, one row each."""
+        rows: Array = np.ones((1, 1))
+        for factor in self._factors:
+            rows = np.asarray(np.kron(rows, factor), dtype=np.float64)
+        return rows
+
+    @property
+    def quadrature(self) -> _core.Quadrature:
+        """The rule of the integral."""
+        return _core.Quadrature.grid(self.cells)
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return int(np.prod([root.shape[1] for root in self._roots]))
+
+    def to_nodes(self, coordinates: Array) -> Array:
+        return _apply(self._factors, coordinates)
+
+    def from_nodes(self, values: Array) -> Array:
+        return _apply([factor.T for factor in self._factors], values)
+
+    def whiten(self, moments: Array) -> Array:
+        return _apply([root.T for root in self._roots], moments)
+
+    def weights(self, coordinates: Array) -> Array:
+        return _apply(self._roots, coordinates)
+
+    def coordinates(self, weights: Array) -> Array:
+        """Return the inverse of `weights`."""
+        return self.whiten(_apply(self._grams, weights))
+
+    def moments(self, X: Array, amounts: Array) -> Array:
+        """Return sum_i amounts_i phi(x_i)."""
+        return self.whiten(self.grid.gather(X, self.lengths, amounts))
+
+    def rows(self, X: Array) -> Array:
+        """Return the coordinates of k(x, .), one row each."""
+        rows = np.ones((len(X), 1))
+        for j, (axis, length, root) in enumerate(
+            zip(self._axes, self.lengths, self._roots, strict=True)
+        ):
+            along = _gaussian(X[:, j], axis, length) @ root
+            rows = (rows[:, :, None] * along[:, None, :]).reshape(len(X), -1)
+        return rows
+
+    def model(self, kernel: kernels.Kernel, box: _core.Box) -> _core.SolvedDensity:
+        """Return an untrained model of the core."""
+        return _core.SolvedDensity.on_grid(kernel.core, self.grid, box, self.quadrature)
+
+
+class PointSpan:
+    """Of any points and any kernel, with nodes anywhere."""
+
+    def __init__(
+        self, kernel: kernels.Kernel, points: Array, domain: Array, quadrature: _core.Quadrature
+    ) -> None:
+        self.kernel = kernel
+        self.points = points
+        self.domain = domain
+        self._root = _orthonormal(kernel(points))
+        self._use(quadrature)
+
+    def _use(self, quadrature: _core.Quadrature) -> None:
+        self.quadrature = quadrature
+        if quadrature.kind == "grid":
+            nodes = quadrature.nodes(_core.Box(*self.domain.T.tolist()))
+            self.measure = np.full(len(nodes), 1 / len(nodes))
+        else:
+            nodes, self.measure = scattered(quadrature.counts[0], self.points, self.domain)
+        self.nodes = nodes
+        self.dense = self.rows(nodes)
+
+    @cached_property
+    def finer(self) -> PointSpan:
+        """The same span with an integral on more nodes."""
+        counts = [2 * n for n in self.quadrature.counts]
+        if self.quadrature.kind == "grid":
+            rule = _core.Quadrature.grid(counts)
+        else:
+            rule = _core.Quadrature.scattered(counts[0])
+        other = object.__new__(PointSpan)
+        other.kernel, other.points, other.domain = self.kernel, self.points, self.domain
+        other._root = self._root
+        other._use(rule)
+        return other
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return int(self._root.shape[1])
+
+    def to_nodes(self, coordinates: Array) -> Array:
+        return np.asarray(self.dense @ coordinates)
+
+    def from_nodes(self, values: Array) -> Array:
+        return np.asarray(values @ self.dense)
+
+    def whiten(self, moments: Array) -> Array:
+        return np.asarray(moments @ self._root)
+
+    def weights(self, coordinates: Array) -> Array:
+        return np.asarray(self._root @ coordinates)
+
+    def coordinates(self, weights: Array) -> Array:
+        return self.whiten(self.kernel(self.points) @ weights)
+
+    def moments(self, X: Array, amounts: Array) -> Array:
+        step = max(1, _BLOCK // len(self.points))
+        total = np.zeros(self.size)
+        for start in range(0, len(X), step):
+            total += amounts[start : start + step] @ self.rows(X[start : start + step])
+        return total
+
+    def rows(self, X: Array) -> Array:
+        values = self.kernel(X, self.points)
+        if not np.isfinite(values).all():
+            raise ValueError("The kernel is not finite on these samples; choose another one.")
+        return np.asarray(values @ self._root)
+
+    def model(self, kernel: kernels.Kernel, box: _core.Box) -> _core.SolvedDensity:
+        return _core.SolvedDensity(kernel.core, self.points, box, self.quadrature)
+
+
+Span = Any  # ProductSpan or PointSpan
+
+
+def scattered(count: int, points: Array, domain: Array) -> tuple[Array, Array]:
+    """Return nodes in a domain of many features, and the share of it that each stands for.
+
+    Half of them fill the domain evenly. In many dimensions those miss where the density is: the
+    other half is scattered around the points, and a node stands for less where there are many.
+    """
+    features, width = domain.shape[0], domain[:, 1] - domain[:, 0]
+    even = _core.Quadrature.scattered(count - count // 2).nodes(_core.Box(*domain.T.tolist()))
+    unit = [0.0] * (features + 1), [1.0] * (features + 1)
+    draws = _core.Quadrature.scattered(count // 2).nodes(_core.Box(*unit))
+    spread = np.maximum(_SPREAD * points.std(axis=0), width / 1000) * len(points) ** (
+        -1 / (features + 4)
+    )
+    middle = points[np.minimum((draws[:, 0] * len(points)).astype(int), len(points) - 1)]
+    around = middle + spread * special.ndtri(np.clip(draws[:, 1:], 1e-12, 1 - 1e-12))
+    inside = ((around >= domain[:, 0]) & (around <= domain[:, 1])).all(axis=1)
+    nodes = np.vstack([even, around[inside]])
+    near = np.concatenate(
+        [
+            np.exp(-0.5 * distance.cdist(part, points / spread, "sqeuclidean")).mean(axis=1)
+            for part in np.array_split(nodes / spread, max(1, count >> 12))
+        ]
+    )
+    relative = near * np.prod(width / (np.sqrt(2 * np.pi) * spread))
+    return nodes, 1 / (count * (0.5 + 0.5 * relative))
+
+
+def _gaussian(x: NDArray[Any], centers: NDArray[Any], length: float) -> Array:
+    return np.asarray(np.exp(-0.5 * ((x[:, None] - centers) / length) ** 2))
+
+
+def _apply(factors: list[Array], tensor: Array) -> Array:
+    """Multiply each axis of a flat tensor by a matrix."""
+    for factor in factors:
+        # The first axis goes to the end; after all of them, they are in order again.
+        tensor = tensor.reshape(factor.shape[1], -1).T @ factor.T
+    return np.ascontiguousarray(tensor).ravel()

@@ -1,0 +1,102 @@
+"""Models of every kind to export, and what Python says about them."""
+
+import warnings
+
+import numpy as np
+from intensity_common import PLANE, cloud
+from polk_common import GIVEN, task
+
+import parsimon
+from parsimon import kernels
+from parsimon._formula import formula_of
+
+COUNT = 10_000
+EVERY_KERNEL = [
+    kernels.Gaussian(0.7),
+    kernels.Gaussian([0.7, 1.3]),
+    kernels.Laplacian(0.9),
+    kernels.Matern(0.8, nu=0.5),
+    kernels.Matern(0.8, nu=1.5),
+    kernels.Matern([0.8, 1.1], nu=2.5),
+    kernels.Cauchy(0.7),
+    kernels.StudentT(0.7, degrees=3.5),
+    kernels.Polynomial(3, gamma=0.2, coef0=0.5),
+    kernels.Linear() + kernels.Constant(),
+    0.3 * kernels.Linear(),
+    0.5 * kernels.Gaussian(0.4) * kernels.Matern(1.0) + kernels.Linear(),
+    kernels.SinglePrecision(kernels.Gaussian(0.7)),
+]
+
+
+def samples(count=COUNT):
+    return np.random.default_rng(5).normal(size=(count, 2))
+
+
+def every_estimator():
+    """Return one fitted model of each kind, by a name that says which."""
+    X, y = task()
+    X, y = X[:200], y[:200]
+    score = np.column_stack([np.sin(X[:, 0]), X[:, 1]])
+    few = {"kernel": kernels.Gaussian(0.7), "random_state": 0}
+    names = np.array(["one", 'a "two"?', "dr\u00e9i", "f\\our", "five"])[y]
+    polk = parsimon.POLKClassifier
+    return {
+        "classes": polk(**GIVEN).fit(X, y),
+        "two classes": polk(**GIVEN).fit(X, y > 1),
+        "text": polk("logistic", random_state=0, epochs=1).fit(X, names),
+        "floats": polk("logistic", random_state=0, epochs=1).fit(X, (y > 1) * 2.0 - 1),
+        "regressor": parsimon.POLKRegressor(random_state=0, epochs=1).fit(X, score[:, 0]),
+        "two targets": parsimon.POLKRegressor(**{**GIVEN, "learning_rate": 0.3}).fit(X, score),
+        "one class": parsimon.POLKOneClass().fit(X),
+        "bsgd": parsimon.BSGDClassifier(**few, max_points=10).fit(X, y),
+        "colk": parsimon.COLKRegressor("cvar", **few, learning_rate=0.1).fit(X, score[:, 0]),
+        "colk classes": parsimon.COLKClassifier(**few, learning_rate=0.1).fit(X, y > 1),
+        "policy": parsimon.PolicyEvaluator(kernel=few["kernel"]).partial_fit(
+            X, y, np.roll(X, 1, axis=0)
+        ),
+        "slkl": parsimon.SLKLRegressor(**few, n_columns=30).fit(X, score[:, 0]),
+        "slkl classes": parsimon.SLKLClassifier(**few, n_columns=30).fit(X, y),
+        "spppot": parsimon.SPPPOTClassifier(**GIVEN).fit(X, y),
+        "spppot two": parsimon.SPPPOTClassifier(**GIVEN).fit(X, y > 1),
+        "expansion": parsimon.KernelExpansion(few["kernel"], X[:20], score[:20]),
+        **densities(),
+    }
+
+
+def densities():
+    found = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of one pass not being enough
+        for mirror in ("kl", "euclidean", "mahalanobis"):
+            model = parsimon.SPPPOTIntensity(**PLANE, mirror=mirror)
+            found[f"density {mirror}"] = model.partial_fit(cloud()[:300])
+        found["newton"] = parsimon.MirrorNewtonIntensity(**PLANE).partial_fit(cloud()[:300])
+        found["hybrid"] = parsimon.HybridIntensity(**PLANE, patience=5).partial_fit(cloud()[:300])
+    return found
+
+
+def of_kernel(kernel):
+    X = task()[0][:200]
+    settings = {**GIVEN, "kernel": kernel, "learning_rate": 0.05}
+    return parsimon.POLKRegressor(**settings).fit(X, np.sin(X))
+
+
+def said(model, X):
+    """Return what Python says, by the names that exports have for it."""
+    if isinstance(model, parsimon.KernelExpansion):
+        return {"predictions": model(X)}
+    if hasattr(model, "score_samples") and not hasattr(model, "decision_function"):
+        return {"log_density": model.score_samples(X)}
+    if not hasattr(model, "decision_function"):
+        return {"predictions": model.predict(X)}
+    found = {"label": model.predict(X), "scores": model.decision_function(X)}
+    if hasattr(model, "predict_proba"):
+        found["probabilities"] = model.predict_proba(X)
+    return found
+
+
+def unit(model, X):
+    """Return the largest sum of the absolute values of all terms: rounding is relative to it."""
+    formula = formula_of(model)
+    terms = np.abs(formula.kernel(formula.scaled(X), formula.dictionary)) @ np.abs(formula.weights)
+    return float((terms + np.abs(formula.intercept)).max())
