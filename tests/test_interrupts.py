@@ -30,6 +30,7 @@ PROGRAM = """
         print("usable", flush=True)
 """
 
+# Again and again, so that a quick machine is still at it when the signal comes.
 CASES = {
     "predict of two million points": (
         (
@@ -37,12 +38,12 @@ CASES = {
             " max_points=2000, solver='sgd', **few).fit(X[:4000], y[:4000]);"
             " many = np.tile(X, (100, 1))"
         ),
-        "model.predict(many)",
+        "while True: model.predict(many)",
         "assert np.isfinite(model.predict(X[:10])).all()",
     ),
     "komp of 20,000 points": (
         "f = parsimon.KernelExpansion(kernels.Gaussian(0.01), X, np.ones((len(X), 1)))",
-        "parsimon.komp(f, 1e-3)",
+        "while True: parsimon.komp(f, 1e-3)",
         "assert f.model_order == len(X)",
     ),
     "one mini-batch of 20,000": (
@@ -61,7 +62,7 @@ CASES = {
             " model = SPPPOTIntensity(domain=[(0, 1), (0, 1)], grid_size=64, bandwidth=0.03,"
             " random_state=0, epochs=50, solver='sgd')"
         ),
-        "model.fit(Z)",
+        "while True: model.fit(Z)",
         "pass",
     ),
 }
