@@ -7,6 +7,7 @@ import pytest
 from control_c import interrupted
 from polk_common import assert_refused
 from scipy import sparse
+from sklearn.base import clone
 
 from parsimon import SLKLClassifier, SLKLRegressor, kernels
 from parsimon.datasets import make_sinc
@@ -126,9 +127,16 @@ def test_product_of_parameters_out_of_range():
 
 def test_too_many_products(monkeypatch):
     monkeypatch.setattr("parsimon.slkl._common._MOST_STORED", 50)
-    model = SLKLRegressor(kernel=GIVEN["kernel"])
-    assert_refused(model, lambda m: m.fit(X, Y), "store_columns=False")
-    model.set_params(store_columns=False).fit(X, Y)
+    model = SLKLRegressor(kernel=GIVEN["kernel"], store_columns=True)
+    assert_refused(model, lambda m: m.fit(X, Y), 'leave store_columns at "auto"')
+
+
+def test_any_number_of_samples_is_taken_by_default(monkeypatch):
+    monkeypatch.setattr("parsimon.slkl._common._MOST_STORED", 50)
+    found = SLKLRegressor(kernel=GIVEN["kernel"], random_state=0).fit(X, Y)
+    computed = clone(found).set_params(store_columns=False).fit(X, Y)
+    assert len(found.columns_) == len(X) > 50
+    np.testing.assert_array_equal(found.predict(X), computed.predict(X))
 
 
 def test_kernel_values_that_overflow():

@@ -64,6 +64,11 @@ def _check_n_columns(name: str, value: Any) -> None:
     )
 
 
+def _check_store_columns(name: str, value: Any) -> None:
+    if not (isinstance(value, (bool, np.bool_)) or (isinstance(value, str) and value == "auto")):
+        raise ValueError(f'{name} must be True, False or "auto"; got {value!r}.')
+
+
 @estimator()
 class SLKL(ModelEstimator):
     """What the regressor and the classifier share, hyper-parameters included."""
@@ -79,7 +84,7 @@ class SLKL(ModelEstimator):
     max_iter: int = 1000
     step: str = "exact"
     selection: str = "shrinking"
-    store_columns: bool = True
+    store_columns: bool | str = "auto"
     warm_start: bool = False
     n_jobs: int | None = None
     random_state: Any = None
@@ -95,7 +100,7 @@ class SLKL(ModelEstimator):
         "max_iter": count(),
         "step": choice("exact", "newton"),
         "selection": choice("uniform", "shrinking"),
-        "store_columns": check_flag,
+        "store_columns": _check_store_columns,
         "warm_start": check_flag,
     }
     _algorithms = ("slkl",)
@@ -156,17 +161,17 @@ class SLKL(ModelEstimator):
         X = X.toarray() if sparse.issparse(X) else X
         random = check_random_state(self.random_state)
         columns = self._choose_columns(len(X), random)
-        if self.store_columns and len(columns) > _MOST_STORED:
+        few = len(columns) <= _MOST_STORED
+        stored = few if self.store_columns == "auto" else bool(self.store_columns)
+        if stored and not few:
             raise ValueError(
                 f"The products of {len(columns)} columns would take "
                 f"{8e-9 * len(columns) ** 2:.0f} GB; choose n_columns, at most {_MOST_STORED}, or "
-                f"set store_columns=False."
+                f'leave store_columns at "auto".'
             )
         kernel = _auto.choose_kernel(self.kernel, self.gamma, Samples(X, targets))
         intercept = mean_of(targets)[0] if self.center else np.zeros(targets.shape[1])
-        core = _core.KernelColumns(
-            kernel.core, np.ascontiguousarray(X[columns]), bool(self.store_columns)
-        )
+        core = _core.KernelColumns(kernel.core, np.ascontiguousarray(X[columns]), stored)
         with threads_of(self.n_jobs):
             core.prepare(X, np.ascontiguousarray(targets - intercept))
         return Problem(kernel, X, columns, core, intercept, int(random.randint(2**31 - 1)))

@@ -45,10 +45,10 @@ selection : {"shrinking", "uniform"}, default={default}
     Which weights are chosen in an epoch: "shrinking" looks at the gradient of all and chooses
     those that are not at their best, then solves for all that are not 0; "uniform" draws M at
     random, as in the paper.
-store_columns : bool, default={default}
+store_columns : bool or "auto", default={default}
     Whether to keep the products of all M columns, M^2 numbers, so that a step costs O(m0^2)
     with m0 weights that are not 0. False keeps only the m0 columns in use, n m0 numbers, and
-    computes the others when they are needed.
+    computes the others when they are needed. "auto" keeps them up to 20,000 columns, 3 GB.
 warm_start : bool, default={default}
     Whether ``fit`` starts from the weights of the last one, for the same columns: quick when
     only ``sparsity`` has changed a little.
