@@ -25,7 +25,7 @@ SPACE := $(subst ,, )
 
 .NOTPARALLEL:
 .PHONY: help demo test test-python test-cpp test-slow test-lowest lint format bench clean \
-        sanitize sanitize-thread fuzz
+        sanitize sanitize-thread fuzz docs docs-serve test-docs wheel
 
 help:
 	@echo "make demo         train on a stream, compare with SVC, write demo.png"
@@ -37,6 +37,9 @@ help:
 	@echo "make sanitize     the C++ tests under the address and undefined-behaviour sanitizers"
 	@echo "make sanitize-thread  those of threads under the thread sanitizer"
 	@echo "make fuzz SECONDS=600  model files that are changed at random, with libFuzzer"
+	@echo "make docs         the site, into build/docs (make docs-serve shows it)"
+	@echo "make test-docs    the site in a browser: links, pictures, search (needs chromium)"
+	@echo "make wheel        a wheel for any Linux of this processor, into build/wheelhouse, and its tests"
 	@echo "make format       format all C++ and Python"
 	@echo "make clean        remove everything that make built"
 	@echo "PYTHON=python3.12 make ...  uses another interpreter (after make clean)"
@@ -90,12 +93,13 @@ sanitize: $(VENV)/.tools
 	$(BIN)/cmake --build $(BUILD)/sanitize
 	$(BIN)/ctest --test-dir $(BUILD)/sanitize --output-on-failure --parallel 2
 
-# What several threads do: products of matrices, and models and their traces that they share.
+# What several threads do: products of matrices, and models and their traces that they share. One
+# test forks while there are threads, which the sanitizer takes for the end unless it is told.
 THREADED := test_products test_threads
 sanitize-thread: $(VENV)/.tools
 	$(call SANITIZE,sanitize-thread,thread)
 	$(BIN)/cmake --build $(BUILD)/sanitize-thread --target $(THREADED)
-	$(BIN)/ctest --test-dir $(BUILD)/sanitize-thread --output-on-failure \
+	TSAN_OPTIONS=die_after_fork=0 $(BIN)/ctest --test-dir $(BUILD)/sanitize-thread --output-on-failure \
 	  -R '^($(subst $(SPACE),|,$(THREADED)))$$'
 
 # Files of all algorithms, changed and changed again. Seeds are made; what is found stays in
@@ -117,6 +121,41 @@ fuzz: $(VENV)/.tools
 	$(BUILD)/fuzz/fuzz_reader -max_total_time=$(SECONDS) -timeout=20 -max_len=60000 \
 	  -rss_limit_mb=2048 -artifact_prefix=$(BUILD)/fuzz/ -print_final_stats=1 \
 	  $(BUILD)/fuzz/corpus $(BUILD)/fuzz/seeds
+
+# The site is made of a copy, so that nothing is written beside its sources. It needs no network.
+SITE := $(BUILD)/docs-source
+docs: $(VENV)/.docs
+	mkdir -p $(SITE)
+	cp -r docs/. $(SITE)
+	cp bench/README.md $(SITE)/bench.md
+	cp CONTRIBUTING.md $(SITE)/contributing.md
+	cp CHANGELOG.md $(SITE)/changelog.md
+	OPENBLAS_NUM_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m sphinx -W --keep-going --quiet \
+	  -b html -d $(BUILD)/docs-doctrees $(SITE) $(BUILD)/docs
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(BUILD)/docs 8000
+
+test-docs: docs
+	$(BIN)/python -m pytest docs/test_site.py $(ARGS)
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --group docs
+	touch $@
+
+# All instruction sets, in the oldest manylinux that this compiler's libraries allow; then installed
+# in an environment of its own, where the tests run against it.
+WHEELS := $(BUILD)/wheelhouse
+wheel: $(VENV)/.tools
+	rm -rf $(WHEELS)
+	$(BIN)/python -m pip install --quiet --group wheel
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir $(WHEELS)/plain \
+	  -Cbuild-dir=$(BUILD)/python-wheel .
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m auditwheel repair --wheel-dir $(WHEELS) $(WHEELS)/plain/*.whl
+	$(BIN)/python -m venv --clear $(WHEELS)/venv
+	$(WHEELS)/venv/bin/python -m pip install --quiet "$$(ls $(CURDIR)/$(WHEELS)/*.whl)[test]"
+	PARSIMON_WHEEL="$$(ls $(CURDIR)/$(WHEELS)/*.whl)" \
+	  $(call PYTEST,$(CURDIR)/$(WHEELS)/venv) -m "not slow" $(ARGS)
 
 clean:
 	rm -rf $(VENV) $(BUILD) .mypy_cache .pytest_cache .ruff_cache

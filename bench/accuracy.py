@@ -312,7 +312,7 @@ def step_cost(options: argparse.Namespace) -> Iterator[Promise]:
                 for model, watch in zip(models, watches, strict=True):
                     with watch:
                         model.partial_fit(task.X[part], task.y[part], classes=np.unique(task.y))
-                times.append([watch.seconds for watch in watches])
+                times.append([watch.cpu_seconds for watch in watches])
             # The mean: weights are solved in few blocks, which a median would not see.
             newton, sgd = np.mean(times[2 * len(times) // 3 :], axis=0)
             points = " and ".join(f"{model.model_order_:,}" for model in models)

@@ -15,13 +15,19 @@ COMMANDS = {
     "limits": "bench.limits",
     "streams": "bench.streams",
     "novelty": "bench.novelty",
+    "text": "bench.text",
     "soak": "bench.soak",
+    "scale": "bench.scale",
     "accuracy": "bench.accuracy",
+    "compress": "bench.compress",
+    "refine": "bench.refine",
     "densities": "bench.densities",
+    "merging": "bench.merging",
     "compare": "bench.compare",
     "paper": "bench.papers",
     "intensity": "bench.papers.intensity",
     "policy": "bench.papers.policy",
+    "control": "bench.papers.control",
 }
 
 

@@ -110,7 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     code, judged = report.verdict(promises(options))
     report.write_json(options, promises=judged)
-    return code
+    return code if judged else 2  # nothing was measured
 
 
 def promises(options: argparse.Namespace) -> Iterator[Promise]:

@@ -57,6 +57,7 @@ class Panel:
     curves: Mapping[str, tuple[Sequence[float], Sequence[Any]]]
     x_label: str = "samples processed"
     logarithmic: bool = False
+    log_x: bool = False
     points: Sequence[str] = ()  # of these names there are points, no lines
 
 
@@ -76,7 +77,10 @@ def draw_panels(path: Path, panels: Sequence[Panel]) -> None:
                 lines = axes.plot(x, np.transpose(y), color=colors[index % len(colors)], **look)
                 handles[name] = lines[0]
             axes.set(title=panel.title, xlabel=panel.x_label)
-            axes.locator_params(axis="x", nbins=5)
+            if panel.log_x:
+                axes.set_xscale("log")
+            else:
+                axes.locator_params(axis="x", nbins=5)
             if panel.logarithmic:
                 axes.set_yscale("log")
             bare(axes)

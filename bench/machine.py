@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -138,6 +138,32 @@ def resident_bytes() -> int:
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return peak_bytes()
+
+
+class MemoryGrowth:
+    """By how much the memory of this process grew at most inside ``with``, in bytes."""
+
+    bytes = 0
+
+    def __enter__(self) -> MemoryGrowth:
+        reset = Path("/proc/self/clear_refs")
+        if reset.exists():
+            with suppress(OSError):  # then the peak is that since the process began
+                reset.write_text("5")
+        self._before = resident_bytes()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bytes = max(peak_bytes() - self._before, 0)
+
+
+def peak_bytes() -> int:
+    """Return the largest memory of this process so far that was in RAM."""
+    status = Path("/proc/self/status")
+    found = re.search(r"VmHWM:\s*(\d+) kB", status.read_text()) if status.exists() else None
+    if found:
+        return 1024 * int(found[1])
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -118,7 +118,7 @@ COLUMNS = (
     Column("false alarms %", "false_alarms"),
     Column("found %", "found"),
     Column("training s", "seconds"),
-    Column("us a prediction", "predict_us"),
+    Column("us per prediction", "predict_us"),
     Column("points", "points"),
     Column("bytes", "bytes", lambda values: f"{np.mean(values):,.0f}"),
 )

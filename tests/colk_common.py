@@ -54,7 +54,8 @@ ESTIMATORS = {
     "two classes": lambda: COLKClassifier(
         "cvar", level=0.5, solver="sgd", epochs=2, random_state=0
     ),
-    "gtd": lambda: PolicyEvaluator(**POLICY),
+    "lstd": lambda: PolicyEvaluator(**POLICY),
+    "gtd": lambda: PolicyEvaluator("gtd", **POLICY),
     "td": lambda: PolicyEvaluator("td", schedule="sqrt", average=False, **POLICY),
     "policy, held order": lambda: PolicyEvaluator(budget=AdaptiveBudget(8), **POLICY),
 }

@@ -1,9 +1,9 @@
 """COLK written down as in the paper: slow, direct, and what the core is held to.
 
 Of each mini-batch the first half is theta, (x, y), the second half xi, (x', y'); with an odd number
-theta has one more, and a single sample is both. A mini-batch with too few samples takes their share
-of alpha, beta and the budget. A loss takes the values of f and the targets and returns the loss of
-each sample and its derivative by the value.
+theta has one more, and a single sample has the one before it as xi. A mini-batch with too few
+samples takes their share of alpha, beta and the budget. A loss takes the values of f and the
+targets and returns the loss of each sample and its derivative by the value.
 """
 
 from dataclasses import dataclass, field
@@ -106,8 +106,11 @@ def learn(
     step = cvar_step if risk.kind == "cvar" else mean_risk_step
     trace, g = Trace(), None
     for t, rows in enumerate(batches(np.arange(len(X)), batch)):
+        share = len(rows) / batch
+        if len(rows) == 1 and t > 0 and step is mean_risk_step:
+            rows = np.array([rows[0], rows[0] - 1])
         x, target, relative = X[rows], y[rows], weights[rows] / weights.mean()
-        values, share = (kernel(x, fit.points) @ fit.weights)[:, 0], len(x) / batch
+        values = (kernel(x, fit.points) @ fit.weights)[:, 0]
         gradient, g, record = step(values, target, relative, loss, risk, g, share * beta(t))
         gradient = weights[rows] * gradient
         trace.add(*record)

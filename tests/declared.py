@@ -25,7 +25,7 @@ REQUIRED = [Requirement(line) for line in PROJECT["dependencies"]]
 # What the package uses if it is there; the other extras are for those who work on parsimon.
 OPTIONAL = [
     Requirement(line)
-    for extra in ("plot", "progress", "arrow", "pandas", "polars", "river", "onnx")
+    for extra in ("plot", "progress", "arrow", "dask", "pandas", "polars", "river", "onnx")
     for line in PROJECT["optional-dependencies"][extra]
 ]
 

@@ -5,6 +5,9 @@ import warnings
 import numpy as np
 from intensity_common import PLANE, cloud
 from polk_common import GIVEN, task
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.neighbors import KernelDensity
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 import parsimon
 from parsimon import kernels
@@ -44,10 +47,13 @@ def every_estimator():
         "classes": polk(**GIVEN).fit(X, y),
         "two classes": polk(**GIVEN).fit(X, y > 1),
         "text": polk("logistic", random_state=0, epochs=1).fit(X, names),
+        "only class": polk("logistic").partial_fit(X, np.repeat("only", len(X))),
+        "only class, positive": parsimon.SPPPOTClassifier().partial_fit(X, np.full(len(X), 7)),
         "floats": polk("logistic", random_state=0, epochs=1).fit(X, (y > 1) * 2.0 - 1),
         "regressor": parsimon.POLKRegressor(random_state=0, epochs=1).fit(X, score[:, 0]),
         "two targets": parsimon.POLKRegressor(**{**GIVEN, "learning_rate": 0.3}).fit(X, score),
         "one class": parsimon.POLKOneClass().fit(X),
+        "bsgd regressor": parsimon.BSGDRegressor(**few, max_points=10).fit(X, score[:, 0]),
         "bsgd": parsimon.BSGDClassifier(**few, max_points=10).fit(X, y),
         "colk": parsimon.COLKRegressor("cvar", **few, learning_rate=0.1).fit(X, score[:, 0]),
         "colk classes": parsimon.COLKClassifier(**few, learning_rate=0.1).fit(X, y > 1),
@@ -60,6 +66,32 @@ def every_estimator():
         "spppot two": parsimon.SPPPOTClassifier(**GIVEN).fit(X, y > 1),
         "expansion": parsimon.KernelExpansion(few["kernel"], X[:20], score[:20]),
         **densities(),
+        **compressed(X, y, score),
+    }
+
+
+def compressed(X, y, score):
+    """Return what parsimon.compress makes of other packages' models."""
+    machines = {
+        "votes": SVC(gamma=1.0),
+        "votes, pairs": SVC(gamma=1.0, decision_function_shape="ovo"),
+        "votes, ties": SVC(gamma=1.0, break_ties=True),
+        "machine of two": SVC(gamma=1.0),
+        "machine, regressor": SVR(gamma=1.0),
+        "ridge": KernelRidge(kernel="rbf", alpha=0.1),
+        "machine, one class": OneClassSVM(gamma=1.0, nu=0.3),
+        "kernel density": KernelDensity(bandwidth=0.5),
+    }
+    given = {
+        "machine of two": y > 1,
+        "machine, regressor": score[:, 0],
+        "ridge": score,
+        "machine, one class": None,
+        "kernel density": None,
+    }
+    return {
+        name: parsimon.compress(model.fit(X, given.get(name, y)), max_points=30)[0]
+        for name, model in machines.items()
     }
 
 
@@ -100,3 +132,14 @@ def unit(model, X):
     formula = formula_of(model)
     terms = np.abs(formula.kernel(formula.scaled(X), formula.dictionary)) @ np.abs(formula.weights)
     return float((terms + np.abs(formula.intercept)).max())
+
+
+def allowed(model, X, what, rows):
+    """Return what rounding is relative to, for each number that Python said.
+
+    Logarithms and probabilities are of the order of 1 already; but the logarithm of a sum f that is
+    far below its terms has their rounding over f.
+    """
+    if isinstance(model, parsimon.compression.CompressedDensity) and what == "log_density":
+        return np.maximum(unit(model, X) * np.exp(-rows), 1.0)
+    return max(unit(model, X), 1.0)

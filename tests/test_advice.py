@@ -88,3 +88,10 @@ def test_probabilities_of_the_hinge_loss():
     with pytest.raises(AttributeError) as error:
         POLKClassifier(epochs=1).fit(X, y).predict_proba(X)
     assert "use loss='logistic'" in str(error.value.__cause__ or error.value)
+
+
+def test_passes_over_the_same_samples_do_not_hide_that_all_are_kept():
+    X, y = data(1200)
+    model = POLKRegressor(budget=1e-12, kernel=kernels.Gaussian(0.05), epochs=3, solver="sgd")
+    with pytest.warns(ConvergenceWarning, match=r"has kept 1,[12]\d\d of 1,200 samples"):
+        model.fit(X, 1.0 * y)

@@ -72,7 +72,7 @@ def test_merging_does_not_get_worse_with_training(maintenance):
     assert max(errors[1:]) <= errors[0] + 0.01
 
 
-@pytest.mark.data
+@pytest.mark.data("banana")
 def test_merging_does_not_get_worse_with_training_on_banana():
     """Errors of gradient steps were 11.4, 12.5 and 23.5 % after 2, 5 and 20 epochs."""
     with np.load(Path(os.environ["PARSIMON_DATA"]) / "banana.npz") as data:

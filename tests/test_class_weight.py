@@ -8,7 +8,13 @@ from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score
 
 import parsimon
-from parsimon import BSGDClassifier, COLKClassifier, POLKClassifier, SPPPOTClassifier
+from parsimon import (
+    BSGDClassifier,
+    COLKClassifier,
+    POLKClassifier,
+    SLKLClassifier,
+    SPPPOTClassifier,
+)
 
 MODELS = {
     "hinge": POLKClassifier("hinge", random_state=0),
@@ -131,3 +137,24 @@ def test_fit_refuses_labels_that_y_does_not_have():
     X, y = task()
     with pytest.raises(ValueError, match=r"labels \[9\], which y does not have"):
         POLKClassifier(class_weight={0: 2, 9: 1}).fit(X, y)
+
+
+def test_slkl_weighs_as_weights_by_hand_do():
+    X, y = rare(400, 2)
+    y[:8] = 1
+    counts = np.bincount(y)
+    by_hand = (len(y) / (2 * counts))[y]
+    expected = SLKLClassifier(random_state=0).fit(X, y, sample_weight=by_hand)
+    for class_weight in ("balanced", dict(enumerate(len(y) / (2 * counts)))):
+        model = SLKLClassifier(class_weight=class_weight, random_state=0).fit(X, y)
+        assert_array_equal(model.weights_, expected.weights_)
+    X_test, y_test = rare(20_000, 1)
+    plain = SLKLClassifier(random_state=0).fit(X, y)
+    found, before = (
+        balanced_accuracy_score(y_test, each.predict(X_test)) for each in (expected, plain)
+    )
+    # Eight of the few that are rare lie where the others do.
+    assert found > before + 0.05
+    for given, message in (("equal", "'balanced' or None"), ({0: 0, 1: 0}, "all samples are 0")):
+        with pytest.raises(ValueError, match=message):
+            SLKLClassifier(class_weight=given).fit(X, y)

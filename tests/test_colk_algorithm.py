@@ -80,7 +80,8 @@ def assert_same(model, expected, trace, *, compressed):
     for name, column in vars(trace).items():
         assert_allclose(model.trace_[name], column, rtol=1e-9, atol=1e-10, err_msg=name)
     assert len(expected.points) > 10
-    assert bool(model.trace_["active"].sum() > len(expected.points)) is compressed
+    # A sample that is alone in the last mini-batch has the one before it beside it, once more.
+    assert bool(model.trace_["active"].sum() > len(expected.points) + 1) is compressed
 
 
 def kernels_of(model):

@@ -122,7 +122,6 @@ OF_RISK = [
     *[("tracking_rate", v, "tracking_rate must be at most 1") for v in (1.1, 5)],
     *[("tracking_schedule", v, "'constant', 'inverse', 'sqrt'") for v in ("up", None, PowerLaw)],
     *[("max_points", v, "max_points must be an integer") for v in (0, 2.5, "x", True)],
-    ("batch_size", 1, "batch_size must be at least 2 with risk"),
 ]
 OF_GENERAL = [
     *[(n, v, f"{n} must be an integer") for n in ("n_inner", "n_outputs") for v in COUNT],
@@ -130,10 +129,14 @@ OF_GENERAL = [
     ("inner_derivative", None, "inner_derivative must be a function of blocks; got None"),
     *[(n, "x", f"{n} must be a function of blocks or None") for n in ("outer", "direct_gradient")],
     ("tracking_rate", 1.5, "tracking_rate must be at most 1"),
-    ("batch_size", 1, "batch_size must be at least 2"),
+    *[
+        (n, v, f"{n} must be True or False")
+        for n in ("check", "outer_depends_on_sample")
+        for v in FLAG
+    ],
 ]
 OF_POLICY = [
-    *[("method", v, "method must be one of 'gtd', 'td'") for v in ("x", None, 1, "TD")],
+    *[("method", v, "method must be one of 'lstd', 'td', 'gtd'") for v in ("x", None, 1, "TD")],
     *[("discount", v, "discount must be a finite") for v in NUMBER],
     *[("discount", v, "discount must be below 1") for v in (1, 1.5)],
     *[("max_points", v, "max_points must be an integer") for v in (0, 2.5, "x", True)],
@@ -162,8 +165,8 @@ def test_settings_that_do_not_go_together(cls):
     assert_both_refuse(PolicyEvaluator, data(PolicyEvaluator), "not both", settings=both)
     mixed = {"risk": "cvar", "risk_weight": 1.5}
     assert_both_refuse(cls, data(cls), "at most 1 with risk='cvar'", settings=mixed)
-    # Without risk, or with CVaR, one sample is a mini-batch.
-    for risk in (None, "cvar"):
+    # One sample can be a mini-batch.
+    for risk in (None, "cvar", "semideviation"):
         alone = make(cls, risk=risk, risk_weight=0.5, batch_size=1, learning_rate=0.01)
         assert len(alone.fit(*data(cls)).trace_["loss"]) == 100
 

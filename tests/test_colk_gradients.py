@@ -219,7 +219,7 @@ def test_a_general_problem_with_several_expectations_and_outputs():
         direct_gradient=lambda f, y, g: outer_of(f, y, g)[1],
         outer=lambda f, y, g: outer_of(f, y, g)[0],
         n_inner=3, n_outputs=2, kernel=KERNEL, learning_rate=STEP, tracking_rate=1.0,
-        regularization=SHRINKAGE, batch_size=2 * SAMPLES, average=False,
+        regularization=SHRINKAGE, batch_size=2 * SAMPLES, average=False, parsimony=0.0,
     )  # fmt: skip
     other = task("numbers", 1, seed=3)
     model.partial_fit(*other)

@@ -10,8 +10,17 @@ from parsimon import COLKClassifier, COLKRegressor, POLKClassifier, POLKRegresso
 from parsimon.colk._measures import measure, value_at_risk
 from parsimon.datasets import make_multidist, make_regression_outliers
 
-RISKS = ["semideviation", "semivariance", "moments", "cvar"]
-WEIGHTS = {"semideviation": 0.5, "semivariance": 0.1, "moments": 0.1, "cvar": 1.0}
+WEIGHTS = {
+    "semideviation": 0.5,
+    "semivariance": 0.1,
+    "moments": 0.1,
+    "cvar": 1.0,
+    "root_semideviation": 0.5,
+    "entropic": 0.5,
+    "kl": 0.2,
+    "chi_square": 0.5,
+}
+RISKS = list(WEIGHTS)
 every_risk = pytest.mark.parametrize("risk", RISKS)
 
 
@@ -74,6 +83,13 @@ def objective(model, risk, X, y):
         ("moments", 0.05, 3),
         ("cvar", 1.0, 0.9),
         ("cvar", 0.4, 0.5),
+        ("root_semideviation", 0.7, 0),
+        ("entropic", 0.5, 0),
+        ("entropic", 0.0, 0),
+        ("kl", 0.2, 0),
+        ("kl", 1.0, 0),
+        ("chi_square", 0.3, 0),
+        ("chi_square", 4.0, 0),
     ],
 )
 def test_counts_are_the_derivatives_of_a_measure(risk, weight, parameter, clip):
@@ -88,7 +104,7 @@ def test_counts_are_the_derivatives_of_a_measure(risk, weight, parameter, clip):
         assert_allclose(slope / shares[i], counts[i], atol=1e-4)
 
 
-@every_risk
+@pytest.mark.parametrize("risk", [risk for risk in RISKS if risk != "entropic"])
 def test_measures_have_the_unit_of_the_losses(risk):
     losses = np.random.RandomState(0).exponential(size=50)
     shares = np.full(50, 0.02)
@@ -98,6 +114,41 @@ def test_measures_have_the_unit_of_the_losses(risk):
     assert_allclose(same, counts, rtol=1e-6, atol=1e-9)
     assert one > losses.mean()
     assert own(risk)(np.zeros(50), shares)[0] == 0
+
+
+def test_robust_risks_are_the_largest_mean_over_laws_that_are_near():
+    random = np.random.RandomState(0)
+    losses, shares = random.exponential(size=30), np.full(30, 1 / 30)
+    for risk, radius, distance in (
+        ("kl", 0.3, lambda q: np.sum(q * np.log(np.maximum(30 * q, 1e-300)))),
+        ("chi_square", 0.3, lambda q: np.mean((30 * q - 1) ** 2)),
+        ("chi_square", 5.0, lambda q: np.mean((30 * q - 1) ** 2)),
+    ):
+        value, counts = measure(risk, radius, 0, None)(losses, shares)
+        worst = shares * counts
+        assert worst.min() >= 0
+        assert_allclose(worst.sum(), 1, rtol=1e-6)
+        assert_allclose(distance(worst), radius, rtol=1e-4)
+        assert_allclose(worst @ losses, value, rtol=1e-6)
+        # No other law that is as near has a larger mean.
+        for _ in range(200):
+            other = np.maximum(worst + 0.01 * random.randn(30) / 30, 0)
+            other /= other.sum()
+            if distance(other) <= radius:
+                assert other @ losses <= value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("risk", ["root_semideviation", "entropic", "kl", "chi_square"])
+def test_risks_that_no_step_can_track_need_newton(risk):
+    with pytest.raises(ValueError, match="needs solver='newton'"):
+        COLKRegressor(risk, solver="sgd").fit(*wave(100, 0))
+    # They are convex.
+    random = np.random.RandomState(0)
+    shares = np.full(20, 1 / 20)
+    for _ in range(300):
+        a, b = random.exponential(size=(2, 20)) * random.exponential(size=(2, 1))
+        ends = (own(risk)(a, shares)[0] + own(risk)(b, shares)[0]) / 2
+        assert own(risk)((a + b) / 2, shares)[0] <= ends * (1 + 1e-6)
 
 
 def test_cvar_is_the_mean_of_the_worst_losses():
@@ -119,13 +170,26 @@ def test_own_objective_on_held_out_data_is_not_above_that_without_risk(name, ris
     )
 
 
+# Of the objective without risk, what is left with it, at most: with seeds 11 to 14 it was at most
+# 0.82, 0.90, 0.45, 0.81 and 0.46. A noise with no tail heavier than Gaussian leaves nothing to
+# gain: then the minimiser of the mean may be kept, which is the same up to rounding.
+LEFT = {
+    "one-sided outliers": 0.9,
+    "noise that grows": 0.95,
+    "moons": 0.6,
+    "multidist": 0.9,
+    "quantiles": 0.6,
+    "friedman": 1 + 1e-9,
+}
+
+
 @on_all_data
-def test_cvar_gains_where_there_is_a_tail(name):
+def test_cvar_gains_where_there_is_a_tail_and_loses_nothing_elsewhere(name):
     X, y = DATA[name](4000, 1)
     model = learner(name, "cvar").fit(X[:2000], y[:2000])
     without = learner(name, None).fit(X[:2000], y[:2000])
     ours, theirs = (objective(m, "cvar", X[:2000], y[:2000]) for m in (model, without))
-    assert ours < theirs
+    assert ours <= LEFT[name] * theirs
 
 
 @every_risk
@@ -218,9 +282,38 @@ def test_what_is_known_of_the_losses_is_that_of_the_model_that_predicts(risk):
     model = COLKRegressor(risk, random_state=0).fit(X, y)
     losses = (model.predict(X) - y) ** 2 / 2
     shares = np.full(700, 1 / 700)
-    assert_allclose(model.objective_, own(risk)(losses, shares)[0], rtol=1e-9)
+    # Of normalised targets: what is exponential in the losses depends on their unit.
+    unit = model._scale_[0] ** 2
+    assert_allclose(model.objective_, unit * own(risk)(losses / unit, shares)[0], rtol=1e-9)
     assert_allclose(model.value_at_risk_, np.sort(losses)[629], rtol=1e-9)
     assert_allclose(model.cvar_, np.sort(losses)[630:].mean(), rtol=1e-9)
-    for other in (COLKRegressor(risk, solver="sgd", epochs=1), COLKRegressor(None, epochs=1)):
-        with pytest.raises(AttributeError, match="with a risk and solver='newton'"):
-            other.fit(X, y).objective_  # noqa: B018
+
+
+@pytest.mark.parametrize("risk", [None, "semideviation", "semivariance", "moments", "cvar"])
+def test_losses_are_known_to_nobody_without_newton_and_a_risk(risk):
+    X, y = wave(700, 0)
+    model = COLKRegressor(risk, solver="sgd" if risk else "newton", epochs=1).fit(X, y)
+    for name in ("objective_", "value_at_risk_", "cvar_"):
+        with pytest.raises(AttributeError, match=f"{name} is known with a risk and solver='newt"):
+            getattr(model, name)
+
+
+def test_what_is_said_of_the_latest_losses_counts_the_weights_of_samples():
+    X, y = wave(600, 0)
+    weight = np.random.RandomState(0).exponential(size=600)
+    given = {"kernel": kernels.Gaussian(0.3), "regularization": 1e-3, "random_state": 0}
+    model = COLKRegressor("cvar", **given).fit(X, y, sample_weight=weight)
+    losses, shares = (model.predict(X) - y) ** 2 / 2, weight / weight.sum()
+    at_risk = value_at_risk(losses, shares, 0.9)
+    assert_allclose(model.value_at_risk_, at_risk, rtol=1e-6)
+    tail = at_risk + shares @ np.maximum(losses - at_risk, 0) / 0.1
+    assert_allclose(model.cvar_, tail, rtol=1e-6)
+    assert_allclose(model.objective_, tail, rtol=0.02)
+    unweighted = np.full(600, 1 / 600)
+    assert abs(value_at_risk(losses, unweighted, 0.9) / at_risk - 1) > 1e-3
+    stream = COLKRegressor("cvar", **given)
+    for start in range(0, 600, 100):
+        block = slice(start, start + 100)
+        stream.partial_fit(X[block], y[block], sample_weight=weight[block])
+    assert stream._latest_losses_.shape == (600, 2)
+    assert_allclose(stream._latest_losses_[:, 1], weight)

@@ -4,6 +4,7 @@ import csv
 import io
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.datasets import dump_svmlight_file, make_friedman1
 
 import parsimon
 from parsimon._cli import main
+from parsimon._io import known_estimators
 from parsimon.stream import StreamingPipeline
 
 
@@ -211,6 +213,10 @@ def test_frames_with_names(folder, capsys):
         (["train", "none.csv", "--target", "label", "-o", "m"], "No such file"),
         (["train", "empty.csv", "--target", "label", "-o", "m"], "There are no samples"),
         (["train", "empty.csv", "--target", "label", "-o", "m", "--stream"], "no samples"),
+        ([*TRAIN[:5], "no/m"], "There is no folder"),
+        ([*TRAIN[:5], "."], "is a folder: give the name of a file"),
+        ([*TRAIN, "--task", "regression"], "needs numbers to predict; the target"),
+        (["predict", "none", "-"], "No such file"),
         ([*TRAIN, "--set", "loss"], "--set takes NAME=VALUE"),
         ([*TRAIN, "--set", "los=hinge"], "Invalid parameter 'los'"),
         ([*TRAIN, "--set", "loss=zero"], "loss must be one of"),
@@ -228,6 +234,55 @@ def test_what_cannot_be_done_ends_with_a_sentence(folder, capsys, arguments, mes
     assert f"parsimon {arguments[0]}: " in shown
     assert "Traceback" not in shown
     assert not (folder / "m").exists()
+
+
+def test_predictions_that_end_half_way_leave_the_file_as_it_was(folder, capsys):
+    assert main([*TRAIN, "--quiet"]) == 0
+    text = (folder / "test.csv").read_text()
+    (folder / "broken.csv").write_text(text + "what,does,not,belong,here\n")
+    arguments = ["predict", "model.parsimon", "broken.csv", "--quiet", "--block", "50"]
+    assert main([*arguments, "-o", "out.csv"]) == 1
+    assert not (folder / "out.csv").exists()
+    (folder / "out.csv").write_text("before")
+    assert main([*arguments, "-o", "out.csv"]) == 1
+    assert (folder / "out.csv").read_text() == "before"
+    assert not list(folder.glob("*.part"))
+    # Nor does a file with other columns begin a table.
+    (folder / "other.csv").write_text("x,y\n1,2\n")
+    capsys.readouterr()
+    assert main(["predict", "model.parsimon", "other.csv", "--quiet"]) == 1
+    said, shown = capsys.readouterr()
+    assert said == ""
+    assert "has no column 'size', 'colour'; it has 'x', 'y'." in shown
+    (folder / "none.csv").write_text("size,colour\n")
+    assert main(["predict", "model.parsimon", "none.csv", "--quiet", "-o", "out.csv"]) == 0
+    assert (folder / "out.csv").read_text() == "prediction\n"
+
+
+@pytest.mark.parametrize("how", [[], ["--stream"]])
+def test_what_was_learned_is_there_although_the_test_fails(folder, capsys, how):
+    assert main([*TRAIN, *how, "--test", "none.csv"]) == 1
+    assert "No such file" in capsys.readouterr().err
+    assert main(["evaluate", "model.parsimon", "test.csv", "--target", "label"]) == 0
+
+
+def test_a_stream_of_a_single_block_is_not_judged(folder, capsys):
+    assert main([*TRAIN, "--stream"]) == 0
+    assert table(capsys.readouterr().out)["accuracy"].startswith("not known: there was one block")
+
+
+def test_files_without_names(folder, capsys):
+    for name in ("train", "test"):
+        lines = (folder / f"{name}.csv").read_text().splitlines(keepends=True)
+        (folder / f"{name}.csv").write_text("".join(lines[1:]))
+    train = ["train", "train.csv", "--target", "3", "--columns", "1,2", "-o", "model.parsimon"]
+    assert main([*train, "--no-header", "--quiet"]) == 0
+    capsys.readouterr()
+    evaluate = ["evaluate", "model.parsimon", "test.csv", "--target", "3"]
+    assert main([*evaluate, "--no-header", "--quiet"]) == 0
+    assert float(table(capsys.readouterr().out)["accuracy"]) > 0.95
+    assert main(["predict", "model.parsimon", "test.csv", "--no-header", "--quiet"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 301
 
 
 def test_a_score_that_is_too_low_ends_with_1(folder, capsys):
@@ -270,3 +325,45 @@ def test_pipes(folder):
         program.stdout.close()
         assert program.stderr.read() == b""
     assert program.returncode == 0
+
+
+def every_kind():
+    """Return a small model of each estimator that a file can hold, and a function."""
+    X, y = parsimon.datasets.make_multidist(120, random_state=0)
+    square = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    domain = {"domain": [(0, 1), (0, 1)], "random_state": 0}
+    small = parsimon.POLKRegressor(random_state=0).partial_fit(X, X[:, 0])
+    for name, cls in known_estimators().items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what so few samples leave open
+            if name.startswith("Compressed"):
+                continue
+            if name.endswith("Intensity"):
+                yield cls(**domain).fit(square)
+            elif name == "PolicyEvaluator":
+                yield cls().partial_fit(X, X[:, 0], np.roll(X, 1, axis=0))
+            elif name == "QLearner":
+                actions = (X[:, 0] > 0).astype(int)
+                yield cls().partial_fit(X, actions, X[:, 0], np.roll(X, 1, axis=0))
+            else:
+                yield cls(random_state=0).fit(X, y)
+    yield small.expansion_
+
+
+def test_every_model_can_be_inspected(folder, capsys):
+    seen = set()
+    for model in every_kind():
+        seen.add(type(model).__name__)
+        model.save("any.parsimon")
+        assert main(["inspect", "any.parsimon", "--points", "2", "--entries"]) == 0
+        said, shown = capsys.readouterr()
+        assert shown == ""
+        about = table(said.split("Entries:")[0])
+        assert about["estimator"] == type(model).__name__
+        assert float(about["norm"]) >= 0
+        assert "Points, with their weights" in said
+    compressed = {name for name in known_estimators() if name.startswith("Compressed")}
+    assert seen | compressed == {*known_estimators(), "KernelExpansion"}
+    assert about["features"] == "2"
+    assert main(["predict", "any.parsimon", "train.csv"]) == 1
+    assert "holds a KernelExpansion, which does not predict" in capsys.readouterr().err

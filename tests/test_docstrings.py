@@ -21,6 +21,8 @@ MODULES = sorted(
 def test_examples(name, tmp_path, monkeypatch):
     if name == "parsimon.river":
         pytest.importorskip("river")
+    if name.startswith("parsimon.dask"):
+        pytest.importorskip("distributed")
     monkeypatch.chdir(tmp_path)
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
@@ -30,7 +32,7 @@ def test_there_are_examples():
     count = sum(
         len(test.examples)
         for name in MODULES
-        if name != "parsimon.river"  # which need not be installed
+        if not name.startswith(("parsimon.dask", "parsimon.river"))  # which need not be installed
         for test in finder.find(importlib.import_module(name))
     )
     assert count > 50

@@ -8,6 +8,7 @@ import pytest
 from export_common import of_kernel
 from numpy.testing import assert_allclose
 from polk_common import GIVEN, task
+from sklearn.datasets import load_digits, make_friedman1
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -15,6 +16,7 @@ from sklearn.svm import SVC
 import parsimon
 from parsimon import KernelExpansion, kernels
 from parsimon.explain import prototypes, shapley_values
+from parsimon.plotting import PrototypesDisplay, ShapleyDisplay
 
 
 def brute_force(f, x, background):
@@ -137,3 +139,106 @@ def test_what_cannot_be_explained_is_refused():
     with pytest.raises(ValueError, match="say which output"):
         prototypes(small, X)
     assert prototypes(small, X, output=0).values.shape == (len(X),)
+
+
+# -- which samples points were --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_points_are_found_among_the_samples_of_training(scaled):
+    X, y = task()
+    X = X * [3.0, 0.5] + 3.0
+    model = parsimon.POLKClassifier(random_state=0, epochs=1)
+    model = (make_pipeline(StandardScaler(), model) if scaled else model).fit(X, y)
+    found = prototypes(model, X[:20], n_prototypes=4, samples=X, labels=y)
+    assert_allclose(found.rows, X[found.samples], rtol=1e-12)
+    assert (found.labels == y[found.samples]).all()
+    others = prototypes(model, X[:20], n_prototypes=4, samples=X + 1e-3)
+    assert (others.samples == -1).all()
+    assert others.labels is None
+    assert prototypes(model, X[:20]).samples is None
+
+
+def test_merged_points_are_no_samples():
+    X, y = task()
+    model = parsimon.BSGDClassifier(kernel=kernels.Gaussian(0.7), max_points=10, random_state=0)
+    model.fit(X, y)
+    found = prototypes(model, X[:20], n_prototypes=10, samples=X)
+    assert (found.samples == -1).any()
+    matched = found.samples >= 0
+    assert (found.rows[matched] == X[found.samples[matched]]).all()
+
+
+def test_labels_belong_to_samples():
+    X, y = task()
+    model = parsimon.POLKClassifier(**GIVEN).fit(X, y)
+    with pytest.raises(ValueError, match="labels were given without samples"):
+        prototypes(model, X[:2], labels=y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        prototypes(model, X[:2], samples=X, labels=y[:3])
+
+
+# -- displays -------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("plt")
+class TestPrototypesDisplay:
+    def test_images_beside_those_of_the_points(self):
+        X, y = load_digits(return_X_y=True)
+        model = parsimon.POLKClassifier(random_state=0, epochs=1).fit(X[:300], y[:300])
+        given = {"samples": X[:300], "labels": y[:300], "image_shape": (8, 8), "n_prototypes": 3}
+        display = PrototypesDisplay.from_estimator(model, X[300:302], **given)
+        found = display.prototypes
+        assert display.ax_.shape == (2, 4)
+        for row, axes in enumerate(display.ax_):
+            shown = [panel.images[0].get_array() for panel in axes]
+            assert_allclose(shown, [X[300 + row].reshape(8, 8), *found.rows[row].reshape(3, 8, 8)])
+            assert [panel.get_xlabel() for panel in axes[1:]] == [*map(str, found.labels[row])]
+            titles = [float(panel.get_title()) for panel in axes[1:]]
+            assert_allclose(titles, found.contributions[row], rtol=0.06)
+
+    def test_bars_add_up_to_the_prediction(self):
+        X, y = task()
+        model = KernelExpansion(kernels.Gaussian(0.7), X[:20], y[:20] - 1.5)
+        display = PrototypesDisplay.from_estimator(model, X[:3], n_prototypes=4)
+        assert display.ax_.shape == (3, 1)
+        for axes, value in zip(display.ax_[:, 0], model(X[:3]), strict=True):
+            assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(value)
+            names = [label.get_text() for label in axes.get_yticklabels()]
+            assert names[-2:] == ["all others", "intercept"]
+            assert all(name.startswith("point ") for name in names[:-2])
+
+    def test_what_does_not_fit_is_refused(self, plt):
+        X, y = task()
+        model = parsimon.POLKClassifier(**GIVEN).fit(X, y)
+        with pytest.raises(ValueError, match="as many pixels as X has features, 2; got"):
+            PrototypesDisplay.from_estimator(model, X[:2], image_shape=(8, 8))
+        with pytest.raises(ValueError, match="ax must be 2 x 1 Axes; got 3"):
+            PrototypesDisplay.from_estimator(model, X[:2], ax=plt.subplots(3)[1])
+
+
+@pytest.mark.usefixtures("plt")
+class TestShapleyDisplay:
+    def test_bars_of_one_sample_and_points_of_many(self):
+        X, y = make_friedman1(200, random_state=0)
+        model = parsimon.POLKRegressor(random_state=0, epochs=1).fit(X, y)
+        names = [f"name {j}" for j in range(10)]
+        one = ShapleyDisplay.from_estimator(model, X[:1], feature_names=names)
+        expected = shapley_values(model, X[:1]).values[0]
+        assert_allclose([bar.get_width() for bar in one.ax_.patches], expected[one.features_])
+        assert [text.get_text() for text in one.ax_.get_yticklabels()] == [
+            names[j] for j in one.features_
+        ]
+        many = ShapleyDisplay.from_estimator(model, X[:9], background=X[:20], max_features=4)
+        sizes = np.abs(shapley_values(model, X[:9], background=X[:20]).values).mean(axis=0)
+        assert many.features_.tolist() == np.argsort(-sizes)[:4].tolist()
+        drawn = [line.get_xdata() for line in many.ax_.lines if len(line.get_xdata()) == 9]
+        assert_allclose(drawn, many.shares[:, many.features_].T)
+
+    def test_what_does_not_fit_is_refused(self):
+        X, y = task()
+        model = parsimon.POLKClassifier(**GIVEN).fit(X, y)
+        with pytest.raises(ValueError, match="output must be an integer from 0 to 4; got 5"):
+            ShapleyDisplay.from_estimator(model, X[:2], output=5)
+        with pytest.raises(ValueError, match="feature_names must have 2 names; got 1"):
+            ShapleyDisplay.from_estimator(model, X[:2], feature_names=["a"])

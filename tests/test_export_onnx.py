@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from export_common import EVERY_KERNEL, every_estimator, of_kernel, said, samples, unit
+from export_common import EVERY_KERNEL, allowed, every_estimator, of_kernel, said, samples, unit
 from polk_common import GIVEN, task
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
@@ -48,8 +48,8 @@ def assert_same(model, X, dtype, tolerance=None):
         assert found[what].dtype == dtype
         finite = np.isfinite(rows)
         assert (np.isfinite(found[what]) == finite).all()
-        away = np.abs(found[what][finite] - rows[finite]).max()
-        assert away <= (tolerance or TOLERANCE[dtype]) * max(unit(model, X), 1.0), what
+        away = np.abs(found[what][finite] - rows[finite]) / allowed(model, X, what, rows[finite])
+        assert away.max() <= (tolerance or TOLERANCE[dtype]), what
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)

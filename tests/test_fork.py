@@ -43,9 +43,10 @@ START = """
 """
 
 
-def run(program):
+def run(program, first=""):
+    parts = map(textwrap.dedent, (first, START, program))
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(START) + textwrap.dedent(program)],
+        [sys.executable, "-c", "".join(parts)],
         capture_output=True,
         text=True,
         timeout=FOREVER,
@@ -124,6 +125,44 @@ def test_a_child_uses_a_model_that_another_thread_was_training(kernel):
         stopped.set()
         thread.join()
     """)
+
+
+def test_what_is_begun_while_a_fork_is_near_does_not_hold_up_the_process():
+    # A handler that was there first runs last: between ours and the fork others have their turn.
+    first = """
+        import os, time
+        os.register_at_fork(before=lambda: time.sleep(0.1))
+    """
+    run(
+        """
+        from parsimon import HybridIntensity, SLKLRegressor
+
+        slkl = SLKLRegressor(n_columns=10, random_state=0).fit(X[:50], X[:50, 0])
+        polk = POLKClassifier(random_state=0).partial_fit(X[:100], y[:100])
+        given = dict(domain=(0, 1), kernel=kernels.Gaussian(0.2), solver="sgd")
+        asked = [
+            lambda: POLKClassifier(epochs=1, random_state=0).fit(X[:60], y[:60]),
+            lambda: slkl.expansion_,
+            polk._model.listen,
+            polk._model.raise_alarm,
+            lambda: HybridIntensity(**given).partial_fit(np.full((40, 1), 0.5)),
+        ]
+
+        def ask(call):
+            while not stopped.is_set():
+                call()
+
+        for call in asked:
+            stopped = threading.Event()
+            thread = threading.Thread(target=ask, args=(call,), daemon=True)
+            thread.start()
+            for _ in range(2):
+                fork(lambda: None)
+            stopped.set()
+            thread.join()
+        """,
+        first,
+    )
 
 
 def test_a_kernel_may_fork():

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import chi2, kstest, truncnorm
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.svm import SVC
 
 from parsimon.datasets import (
     make_deliveries,
+    make_documents,
     make_multidist,
     make_poisson_gaussian,
     make_regression_outliers,
@@ -249,3 +251,33 @@ def test_deliveries_change_where_they_are_told_to():
 def test_deliveries_that_make_no_sense(options, message):
     with pytest.raises(ValueError, match=message):
         make_deliveries(**options)
+
+
+def test_documents():
+    X, y = make_documents(2000, 5000, 3, random_state=0)
+    assert (X.shape, X.format) == ((2000, 5000), "csr")
+    assert_allclose(np.sqrt(X.multiply(X).sum(axis=1)), 1)
+    again, labels = make_documents(2000, 5000, 3, random_state=0)
+    assert (again != X).nnz == 0
+    assert_array_equal(y, labels)
+    assert_allclose(np.bincount(y), 2000 / 3, rtol=0.15)
+    # Zipf: the hundredth word is in about a tenth as many documents as the tenth.
+    documents = np.sort(np.bincount(X.indices, minlength=5000))[::-1]
+    assert 4 < documents[9] / documents[99] < 14
+    # Poisson: lengths hardly differ, and few words come twice.
+    assert 80 < np.diff(X.indptr).mean() < 120
+
+
+def test_documents_are_the_same_task_whatever_their_number():
+    few, labels = make_documents(1000, 3000, 4, random_state=0)
+    more, answers = make_documents(1500, 3000, 4, random_state=0)
+    other, others = make_documents(1500, 3000, 4, random_state=1)
+    model = MultinomialNB().fit(few, labels)
+    assert model.score(more, answers) > 0.8
+    assert model.score(other, others) < 0.4
+
+
+@pytest.mark.parametrize("name", ["n_samples", "n_features", "n_classes"])
+def test_numbers_of_documents(name):
+    with pytest.raises(ValueError, match=name):
+        make_documents(**{name: 0})

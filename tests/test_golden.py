@@ -54,11 +54,14 @@ CASES = {
         regression,
         COLKRegressor("cvar", learning_rate=0.1, budget=0.05, epochs=2, **GAUSSIAN),
     ),
-    "policy_evaluation": (policy, PolicyEvaluator(kernel=kernels.Gaussian(0.4), budget=0.05)),
+    "policy_evaluation": (
+        policy,
+        PolicyEvaluator("gtd", kernel=kernels.Gaussian(0.4), budget=0.05),
+    ),
     "spppot": (density, SPPPOTIntensity(**LINE)),
     "mirror_newton": (density, MirrorNewtonIntensity(**LINE)),
     "hybrid": (density, HybridIntensity(**LINE, patience=5)),
-    "slkl": (regression, SLKLRegressor(n_columns=30, **GAUSSIAN)),
+    "slkl": (regression, SLKLRegressor(n_columns=30, nu=0.01, **GAUSSIAN)),
     "bsgd": (
         lambda model: model.fit(data()[0], data()[1] > 0),
         BSGDClassifier(max_points=8, learning_rate=0.5, epochs=2, **GAUSSIAN),

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import validate_data
 
 from parsimon import POLKRegressor
-from parsimon.goodness_of_fit import quadrat_test, time_rescaling
+from parsimon.goodness_of_fit import likelihood_ratio_test, quadrat_test, time_rescaling
 
 
 class Decay(BaseEstimator):
@@ -300,3 +300,40 @@ class TestBoth:
         X = Decay().fit().sample(100, 0)
         frame = pandas.DataFrame(X, columns=["time"])
         assert test(Decay().fit(frame), frame).p_value == test(Decay().fit(), X).p_value
+
+
+# -- the homogeneous process -----------------------------------------------------------------------
+
+
+def test_the_likelihood_ratio_is_that_of_the_densities():
+    model, X = Decay().fit(), np.array([[0.1], [0.7], [1.9]])
+    report = likelihood_ratio_test(model, X, random_state=0)
+    assert report.statistic == pytest.approx(model.score_samples(X).sum() + 3 * np.log(2))
+    assert report.e_value == pytest.approx(np.exp(report.statistic))
+
+
+def test_p_values_of_homogeneous_points_are_uniform():
+    model, random = Decay().fit(), np.random.RandomState(0)
+    tests = [
+        likelihood_ratio_test(
+            model, random.uniform(0, 2, (20, 1)), n_simulations=49, random_state=i
+        )
+        for i in range(200)
+    ]
+    assert kstest([test.p_value for test in tests], "uniform").pvalue > 0.01
+    # Markov: an e-value beyond 20 in one case of twenty at most.
+    assert np.mean([test.e_value > 20 for test in tests]) <= 0.05
+
+
+def test_other_points_are_found_out():
+    X = np.random.RandomState(0).exponential(1 / 1.5, (200, 1))
+    report = likelihood_ratio_test(Decay().fit(), X[X < 2, None], random_state=0)
+    assert report.p_value == 1 / 200
+    assert report.e_value > 1e6
+
+
+def test_bad_input_of_the_likelihood_ratio():
+    with pytest.raises(ValueError, match="must lie in the estimator's domain"):
+        likelihood_ratio_test(Decay().fit(), [[3.0]])
+    with pytest.raises(ValueError, match="n_simulations must be an integer"):
+        likelihood_ratio_test(Decay().fit(), [[1.0]], n_simulations=0)

@@ -11,15 +11,17 @@ import pytest
 from intensity_common import LINE, toy
 from persistence_common import load
 from polk_common import GIVEN, SGD, task
+from sklearn.neighbors import KernelDensity
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 import parsimon
-from parsimon import _core, _io, kernels
+from parsimon import _core, kernels
 
 FEW = {"kernel": kernels.Gaussian(0.7), "random_state": 0}
 
 
 def entries_of(model):
-    return dict(_io.to_archive(model))
+    return dict(model._to_archive())
 
 
 # -- a file that writes out of bounds -------------------------------------------------------------
@@ -86,6 +88,17 @@ def small_models():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of one pass not being enough
             yield density.partial_fit(toy()[:100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        solved = parsimon.SPPPOTIntensity(**{**LINE, "solver": "newton"})
+        yield solved.partial_fit(toy()[:100])
+    pipeline = parsimon.stream.StreamingPipeline(parsimon.POLKRegressor(**GIVEN))
+    yield pipeline.partial_fit(X, 1.0 * y)
+    yield parsimon.KernelExpansion(FEW["kernel"], X, X)
+    yield parsimon.compress(SVC(gamma=1.0).fit(X, y), max_points=8)[0]
+    yield parsimon.compress(SVR(gamma=1.0).fit(X, y), max_points=8)[0]
+    yield parsimon.compress(OneClassSVM(gamma=1.0).fit(X), max_points=8)[0]
+    yield parsimon.compress(KernelDensity().fit(X), max_points=8)[0]
 
 
 def without_points(entries):
@@ -101,6 +114,25 @@ def without_points(entries):
         ):
             changed[name] = value[:0]
     return changed
+
+
+def many_nodes(entries, count):
+    """Return an untrained model with so many nodes, and no factor."""
+    nodes = _core.Quadrature.grid([count]).nodes(_core.Box([0.0], [1.0]))
+    lower, upper = entries["domain.lower"], entries["domain.upper"]
+    return {
+        **entries,
+        "quadrature.counts": np.array([count]),
+        "dictionary": lower + nodes * (upper - lower),
+        "dictionary.ids": np.arange(count),
+        "dictionary.next_id": count,
+        "dictionary.protected": np.ones(count, dtype=np.int64),
+        "dictionary.kernel_with_nodes": np.empty((0, count)),
+        "weights": np.zeros((count, entries["weights"].shape[1])),
+        "factor": np.empty(0),
+        "factor.size": 0,
+        "factor.diagonal": np.empty(0),
+    }
 
 
 def claims(entries):
@@ -121,6 +153,8 @@ def claims(entries):
     if "quadrature" in entries:
         for count in (4000, 65_536, 2**31):
             yield {**entries, "quadrature.counts": np.array([count])}
+    if entries["algorithm"] == "spppot":  # as many nodes as it says, whose kernel values are more
+        yield many_nodes(entries, 10_000)
     if "factor.size" in entries:  # many points, and a factor that says nothing of them
         size = 3000
         random = np.random.RandomState(0)
@@ -165,6 +199,27 @@ def test_a_small_file_that_takes_all_memory(tmp_path):
     said = done.stdout.splitlines()
     assert len(said) == bad > 80
     assert not [line for line in said if "MEMORY" in line]
+
+
+def test_a_kernel_of_a_thousand_parts_on_many_points(tmp_path):
+    X = np.random.default_rng(0).normal(size=(4000, 30))
+    parts = ",".join(f"gaussian({width})" for width in range(1, 1001))
+    small = parsimon.KernelExpansion(kernels.Gaussian(1.0), X, np.ones(len(X)))
+    small.save(tmp_path / "good")
+    entries = dict(small._to_archive())
+    with pytest.raises(ValueError, match="1000 parts, and so many points"):
+        load({**entries, "kernel": f"sum({parts})"})
+    (tmp_path / "bad").write_bytes(_core.Archive({**entries, "kernel": f"sum({parts})"}).to_bytes())
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(LIMITED), tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "bad refused: The kernel in the model file has 1000 parts" in done.stdout
+    few = {**entries, "dictionary": X[:20], "weights": np.ones((20, 1))}
+    few["dictionary.origin"] = entries["dictionary.origin"]
+    assert load({**few, "kernel": f"sum({parts})"}).model_order == 20
 
 
 # -- types that NumPy would evaluate --------------------------------------------------------------

@@ -74,6 +74,26 @@ def test_batch_fit_of_the_toy(baselines):
     assert_allclose(model.integral_, 1, atol=0.002)
 
 
+def test_squared_gradient_is_the_derivative(baselines, X):
+    model = baselines.SquaredIntensity(BANDWIDTH, SIZE, scale=0.4, ridge=0.3)
+    random = np.random.default_rng(0)
+    samples, nodes, c = random.random((30, 4)), random.random((9, 4)), random.random(4)
+    value, gradient = model.objective(c, samples, nodes)
+    f_samples, f_nodes = 0.4 * (samples @ c) ** 2, 0.4 * (nodes @ c) ** 2
+    assert_allclose(value, -np.log(f_samples).mean() + f_nodes.mean() + 0.15 * c @ c, rtol=1e-13)
+    for j, axis in enumerate(1e-5 * np.eye(4)):
+        up, down = (model.objective(c + step, samples, nodes)[0] for step in (axis, -axis))
+        assert_allclose((up - down) / 2e-5, gradient[j], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [0.15, 1.0])
+def test_squared_fit_of_the_toy(baselines, scale):
+    model = baselines.SquaredIntensity(0.0065**0.5, 100, scale=scale).fit(toy())
+    density = np.exp(model.score_samples(PROBES))
+    assert np.sqrt(np.mean((density - true_density(PROBES)) ** 2)) < 0.08
+    assert_allclose(model.integral_, 1, atol=0.005)
+
+
 @pytest.mark.parametrize("name", ["BatchIntensity", "GridPMD", "PrimalPOLK"])
 def test_another_box_is_the_same_problem(baselines, name, X):
     plane = np.hstack([X, shuffled(X, 1)])

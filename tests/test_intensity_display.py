@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import validate_data
 
+from parsimon import SPPPOTIntensity
 from parsimon.plotting import IntensityDisplay
 
 
@@ -38,8 +39,9 @@ class Tilted(BaseEstimator):
         slopes = 0.5 ** np.arange(1, len(low) + 1)
         return np.log((1 + slopes * u) / (high - low)).sum(axis=1)
 
-    def intensity(self, X):
-        return self.n_points_ * np.exp(self.score_samples(X))
+    def intensity(self, X, return_std=False):
+        values = self.n_points_ * np.exp(self.score_samples(X))
+        return (values, 0.1 * values) if return_std else values
 
 
 def truth(X):
@@ -167,11 +169,12 @@ class TestPlane:
         assert display.colorbar_ is None
         assert axes.get_legend() is None
 
-    @pytest.mark.parametrize(("colormap", "ink"), [("viridis", 1.0), ("Greys", 0.0)])
-    def test_marks_can_be_seen_on_any_colormap(self, plane, colormap, ink):
+    @pytest.mark.parametrize("colormap", ["viridis", "Greys"])
+    def test_marks_can_be_seen_on_any_colormap(self, plane, colormap):
         options = {"colormap": colormap, "resolution": 4}
         display = IntensityDisplay.from_estimator(plane, points(PLANE), **options)
-        assert_array_equal(display.data_.get_facecolor()[0, :3], [ink] * 3)
+        assert_array_equal(display.data_.get_facecolor()[0, :3], [0, 0, 0])
+        assert_array_equal(display.data_.get_edgecolor()[0, :3], [1, 1, 1])
 
     def test_of_many_points_some_are_drawn(self, plane):
         X = points(PLANE, 5000)
@@ -228,7 +231,7 @@ class TestBoth:
             ({"truth": [1, 2]}, r"each of the 500 points of the curve; it has the shape \(2,\)"),
             ({"truth": lambda x: x[:, 0] > 1, "resolution": 1}, "at least 2; got 1"),
             ({"truth": lambda x: 1.0}, r"it has the shape \(\)"),
-            ({"quantity": "rate"}, 'must be "intensity" or "density"; got .rate.'),
+            ({"quantity": "rate"}, 'must be "intensity", "density" or "std"; got .rate.'),
             ({"max_points": 0}, "max_points must be at least 1; got 0"),
         ],
     )
@@ -258,3 +261,54 @@ def test_without_matplotlib(line, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'parsimon\[plot\]'"):
         IntensityDisplay.from_estimator(line)
+
+
+@pytest.mark.usefixtures("plt")
+class TestSolved:
+    """What the default solver learns: its dictionary is not where its integral has nodes."""
+
+    def test_a_grid_is_no_set_of_learned_points(self):
+        model = SPPPOTIntensity(domain=PLANE, bandwidth=(0.2, 1.2), regularization=1e-3)
+        display = IntensityDisplay.from_estimator(model.fit(points(PLANE)), points(PLANE))
+        assert display.samples_ is None
+        assert len(display.nodes_.get_offsets()) == model.model_order_
+        assert names(display) == ["nodes", "data"]
+        fine = SPPPOTIntensity(domain=PLANE, bandwidth=(0.03, 0.2), regularization=1e-3)
+        display = IntensityDisplay.from_estimator(fine.fit(points(PLANE)), points(PLANE))
+        assert display.nodes_ is None  # too many to see anything else
+        assert names(display) == ["data"]
+
+    def test_the_legend_is_outside(self, plane, line):
+        for model, domain in ((plane, PLANE), (line, LINE)):
+            display = IntensityDisplay.from_estimator(model, points(domain))
+            display.figure_.canvas.draw()
+            legend = display.ax_.get_legend().get_window_extent()
+            assert legend.y0 >= display.ax_.get_window_extent().y1 - 1
+
+    def test_bands_are_those_of_the_deviation(self):
+        X = points(LINE)
+        model = SPPPOTIntensity(domain=LINE, bandwidth=1.0, regularization=1e-3).fit(X)
+        display = IntensityDisplay.from_estimator(model, X, band=True, resolution=7)
+        found, std = model.intensity(display.grid[0][:, None], return_std=True)
+        low, high = display.band
+        assert_allclose(np.sqrt(low * high), found)
+        assert_allclose(np.log(high / low), 2 * 1.96 * std / found)
+        assert display.ax_.get_ylim()[1] > high.max()
+        assert "95 % band" in names(display)
+        deviation = IntensityDisplay.from_estimator(model, quantity="std", resolution=7)
+        assert_allclose(deviation.values, std)
+
+    def test_bands_are_for_lines(self, plane, line):
+        with pytest.raises(ValueError, match="quantity='std' shows the deviation"):
+            IntensityDisplay.from_estimator(plane, band=True)
+        with pytest.raises(ValueError, match="on a line; this is the std"):
+            IntensityDisplay.from_estimator(line, band=True, quantity="std")
+
+    def test_a_window_is_drawn_and_nothing_outside(self):
+        ring = [(0, -3), (1, -3), (0, 3)]
+        X = np.array([[0.1, -2.0], [0.2, 0.0], [0.5, -2.5], [0.3, -1.0]])
+        model = SPPPOTIntensity(window=ring, bandwidth=(0.3, 2.0), regularization=1e-2).fit(X)
+        display = IntensityDisplay.from_estimator(model, X, resolution=20)
+        drawn = np.ma.filled(display.mesh_.get_array(), np.nan).reshape(20, 20)
+        assert 0.4 < np.isnan(drawn).mean() < 0.6
+        assert_array_equal(display.ax_.lines[0].get_xydata(), [*ring, ring[0]])

@@ -280,8 +280,8 @@ def test_twenty_thousand_points_take_little_memory_and_time():
     random = np.random.default_rng(0)
     X = random.normal(size=(20_000, 20))
     f = KernelExpansion(kernels.Gaussian(4.0), X, random.normal(size=(20_000, 10)) / 1000)
-    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     _, report = komp(f, max_points=500)
     assert report.model_order == 500
-    assert time.perf_counter() - start < 60
+    assert time.process_time() - start < 60
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000  # kilobytes

@@ -37,6 +37,8 @@ def samples(name, duplicates):
     y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
     if name == "PolicyEvaluator":
         return X, y, np.roll(X, 1, axis=0)
+    if name == "QLearner":
+        return X, (y > 0.3).astype(int), y, np.roll(X, 1, axis=0)
     return X, (y > 0.3).astype(int) if name.endswith("Classifier") else y
 
 
@@ -58,11 +60,12 @@ def test_every_estimator_of_a_stream_has_a_cap():
         "POLKOneClass",
         "POLKRegressor",
         "PolicyEvaluator",
+        "QLearner",
         "SPPPOTClassifier",
     }
 
 
-@pytest.mark.filterwarnings("ignore:The model order is")
+@pytest.mark.filterwarnings("ignore:The model order is", "ignore:V is worse than a constant")
 @pytest.mark.parametrize("duplicates", [False, True], ids=["distinct", "duplicates"])
 @pytest.mark.parametrize(("name", "given"), SETTINGS)
 def test_the_cap_holds_after_every_block_and_after_fit(name, given, duplicates):

@@ -238,6 +238,13 @@ def test_unknown_instruction_set_is_refused_with_the_choice(tmp_path):
     assert "baseline" in done.stderr
 
 
+def test_the_include_dir_alone_is_enough_for_a_compiler(tmp_path):
+    compiler = tool(os.environ.get("CXX", "c++"))
+    folder = run(sys.executable, "-m", "parsimon", "--include-dir", cwd=tmp_path).strip()
+    (tmp_path / "it.cpp").write_text("#include <parsimon/types.hpp>\nparsimon::Vector x;\n")
+    run(compiler, "-std=c++17", "-fsyntax-only", f"-I{folder}", "it.cpp", cwd=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("option", "expected"),
     [

@@ -1,5 +1,7 @@
 """cpp/examples/predict.cpp: a C++ program that only loads and predicts says what the core says."""
 
+import csv
+import io
 import os
 import shutil
 import subprocess
@@ -11,6 +13,9 @@ import pytest
 from intensity_common import LINE, PLANE, cloud, toy
 from numpy.testing import assert_allclose
 from polk_common import GIVEN, task
+from sklearn.base import clone
+from sklearn.neighbors import KernelDensity
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 import parsimon
 from parsimon import kernels
@@ -105,6 +110,7 @@ def fitted_models():
     X, y = X[:200], y[:200]
     score = np.column_stack([np.sin(X[:, 0]), X[:, 1]])
     few = {"kernel": kernels.Gaussian(0.7), "random_state": 0}
+    yield parsimon.QLearner(2, random_state=0).fit(X[:-1], X[:-1, 0] > 0, score[:-1, 0], X[1:])
     yield parsimon.POLKClassifier(**GIVEN).fit(X, y)
     yield parsimon.POLKClassifier(**{**GIVEN, "average": False}).fit(X, y > 1)
     yield parsimon.POLKRegressor(**{**GIVEN, "learning_rate": 0.3}).fit(X, score)
@@ -116,6 +122,47 @@ def fitted_models():
     yield parsimon.SLKLClassifier(**few, n_columns=30).fit(X, y)
     yield parsimon.SPPPOTClassifier(**GIVEN).fit(X, y)
     yield parsimon.POLKOneClass(kernel=few["kernel"], random_state=0).fit(X)
+    yield parsimon.compress(SVR(gamma=1.0).fit(X, score[:, 0]), max_points=20)[0]
+    yield parsimon.compress(OneClassSVM(gamma=1.0, nu=0.3).fit(X), max_points=20)[0]
+    for given in ({}, {"decision_function_shape": "ovo"}, {"break_ties": True}):
+        yield parsimon.compress(SVC(gamma=1.0, **given).fit(X, y), max_points=30)[0]
+    yield parsimon.compress(SVC(gamma=1.0).fit(X, y > 1), max_points=20)[0]
+
+
+def calibrated_models():
+    X, y = task()
+    X, y = X[:200], y[:200]
+    for labels in (y, y > 1):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scikit-learn deprecates its calibration
+            model = SVC(gamma=1.0, probability=True, random_state=0).fit(X, labels)
+        yield parsimon.compress(model, max_points=30)[0]
+
+
+def test_calibrated_probabilities_of_a_compressed_classifier(program, tmp_path):
+    X = task()[0][200:260]
+    for model in calibrated_models():
+        assert hasattr(model, "predict_proba")
+        assert_speaks_as_python_does(program, model, tmp_path / "model", X)
+
+
+def test_a_compressed_density(program, tmp_path):
+    X = np.vstack([task()[0][200:260], [[9.0, -9.0]]])
+    model = parsimon.compress(KernelDensity(bandwidth=0.5).fit(X[:60]), max_points=20)[0]
+    model.save(tmp_path / "model")
+    said = predict(program, tmp_path / "model", X)[:, -1]
+    with np.errstate(divide="ignore"):
+        positive = np.isfinite(model.score_samples(X))
+    assert_near(said[positive][:, None], np.exp(model.score_samples(X[positive])), 1e-11)
+    inside = cloud()[500:560]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of one pass not being enough
+        large = parsimon.SPPPOTIntensity(domain=PLANE["domain"]).partial_fit(cloud()[:300])
+    model = parsimon.compress(large, max_points=30)[0]
+    model.save(tmp_path / "model")
+    said = predict(program, tmp_path / "model", np.vstack([inside, [[-50.0, 0.0]]]))[:, -1]
+    assert_near(said[:-1, None], np.exp(model.score_samples(inside)), 1e-11)
+    assert said[-1] == 0
 
 
 def test_a_regressors_mean_and_a_classifiers_labels_are_for_cxx_as_well(program, tmp_path):
@@ -126,10 +173,8 @@ def test_a_regressors_mean_and_a_classifiers_labels_are_for_cxx_as_well(program,
         assert_speaks_as_python_does(program, model, tmp_path / "model", X)
     without = {"CompositionalLearner", "BSGDRegressor"}  # no file; COLKRegressor's class
     densities = {"SPPPOTIntensity", "MirrorNewtonIntensity", "HybridIntensity"}
-    compressed = {
-        f"Compressed{kind}" for kind in ("Classifier", "Regressor", "OneClass", "Density")
-    }
-    assert seen | without | densities | compressed >= set(parsimon._io.known_estimators())
+    densities.add("CompressedDensity")
+    assert seen | without | densities >= set(parsimon._io.known_estimators())
 
 
 @pytest.mark.parametrize(
@@ -172,6 +217,94 @@ def test_a_pipeline_of_numbers_scales_its_samples_in_cxx(program, tmp_path):
     assert_near(
         numbers(lines(program, "regressor", tmp_path / "model", given)), pipeline.predict(given)
     )
+
+
+def mixed(count=200, seed=0):
+    """Columns of numbers and of text, some missing, and what is learned from them."""
+    random = np.random.default_rng(seed)
+    size, weight = random.normal(100, 30, count), random.normal(1e-3, 1e-4, count)
+    colour = random.choice(["red", "blue", 'a "b", c', ""], count).astype(object)
+    shape = random.choice(["round", "square"], count).astype(object)
+    size[::11] = np.nan
+    X = {"size": size, "colour": colour, "weight": weight, "shape": shape}
+    return X, np.where((np.nan_to_num(size, nan=100) > 100) == (colour == "red"), "yes", "no")
+
+
+def asked_for():
+    """Categories that are new, that overflow the places kept for new ones, and that are missing."""
+    X, _ = mixed(60, seed=1)
+    X["colour"][3::7] = ""
+    X["colour"][::5] = "never seen"
+    X["shape"][::4] = "late 9"  # shares the last place with others
+    X["shape"][1::4] = "never seen"
+    return X
+
+
+def csv_lines(program, kind, model_file, X):
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    names = [*reversed(X)]  # the order of the columns does not matter
+    writer.writerow(names)
+    for row in zip(*(X[name].tolist() for name in names), strict=True):
+        writer.writerow(["" if cell != cell else cell for cell in row])
+    done = subprocess.run(
+        [program, kind, model_file],
+        input=text.getvalue(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_pipeline_of_numbers_and_texts_encodes_its_samples_in_cxx(program, tmp_path):
+    X, y = mixed()
+    late, outcome = mixed(40, seed=2)
+    late["shape"] = np.array([f"late {i}" for i in range(40)], dtype=object)
+    given = asked_for()
+    for estimator, target in (
+        (parsimon.POLKRegressor(random_state=0), lambda y: 3.0 + 2.0 * (y == "yes")),
+        (parsimon.POLKClassifier("logistic", random_state=0), lambda y: y),
+    ):
+        pipeline = parsimon.stream.StreamingPipeline(estimator)
+        pipeline.partial_fit(X, target(y)).partial_fit(late, target(outcome))
+        encoded = pipeline.encode(given)
+        names = pipeline.scaler_.get_feature_names_out().tolist()
+        assert encoded[:, names.index("shape_others")].any()
+        assert not encoded[::5, [name.startswith("colour") for name in names]].any()
+        path = tmp_path / "model"
+        pipeline.save(path)
+        if isinstance(estimator, parsimon.POLKRegressor):
+            said = csv_lines(program, "regressor", path, given)
+            assert_near(numbers(said), pipeline.predict(given))
+            continue
+        said = [line.split("\t") for line in csv_lines(program, "classifier", path, given)]
+        expected = np.column_stack(
+            [pipeline.decision_function(given), pipeline.predict_proba(given)]
+        )
+        assert_near(numbers([values for values, _ in said]), expected)
+        assert [label for _, label in said] == pipeline.predict(given).tolist()
+
+
+@pytest.mark.parametrize("label", ["only", 7])
+@pytest.mark.parametrize(
+    "model",
+    [
+        parsimon.POLKClassifier(),
+        parsimon.POLKClassifier("logistic"),
+        parsimon.SPPPOTClassifier(),
+    ],
+    ids=["hinge", "logistic", "positive"],
+)
+def test_a_classifier_that_has_seen_one_class_is_sure_of_it(model, label, program, tmp_path):
+    X = task()[0]
+    model = clone(model).partial_fit(X[:50], [label] * 50)
+    assert_speaks_as_python_does(program, model, tmp_path / "model", X[50:60])
+    again = parsimon.load(tmp_path / "model")
+    assert again.classes_.tolist() == [label]
+    again.partial_fit(X[:50], [label * 2] * 50)
+    assert len(again.classes_) == 2
 
 
 @pytest.mark.parametrize(
@@ -275,3 +408,51 @@ def test_the_program_reads_whole_samples_only(program, tmp_path):
     model.save(tmp_path / "model")
     assert predict(program, tmp_path / "model", [[0.5], [0.25]]).shape == (2, 2)
     assert predict(program, tmp_path / "model", []).size == 0
+
+
+# -- what it costs --------------------------------------------------------------------------------
+
+LATENCY = """
+#include <chrono>
+#include <cstdio>
+#include <parsimon/predict.hpp>
+int main(int, char** names) {
+  using Clock = std::chrono::steady_clock;
+  const auto model = parsimon::load_regressor(names[1]);
+  std::vector<double> x(static_cast<std::size_t>(model.features()), 0.5);
+  double best = 1, y = 0, sum = 0;
+  for (int burst = 0; burst < 2000; ++burst) {
+    const auto start = Clock::now();
+    for (int i = 0; i < 100; ++i) {
+      x[0] = i;
+      model.predict(x.data(), &y);
+      sum += y;
+    }
+    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count() / 100);
+  }
+  std::printf("%g %g\\n", best, sum);
+}
+"""
+
+
+@pytest.mark.slow
+def test_a_prediction_takes_a_microsecond_and_its_compilation_seconds(tmp_path):
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    if compiler is None:
+        pytest.skip("needs a C++ compiler")
+    resource = pytest.importorskip("resource")
+    random = np.random.default_rng(0)
+    X = random.normal(size=(500, 64))
+    model = parsimon.POLKRegressor(kernel=kernels.Gaussian(8.0), max_points=100, epochs=1)
+    assert model.fit(X, X[:, 0]).model_order_ == 100
+    model.save(tmp_path / "model")
+    (tmp_path / "latency.cpp").write_text(LATENCY)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    build = ["-std=c++17", "-O3", "-march=native", f"-I{ROOT / 'cpp' / 'include'}"]
+    command = [compiler, *build, tmp_path / "latency.cpp", "-o", tmp_path / "latency"]
+    subprocess.run(command, check=True)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before <= 5
+    said = subprocess.run(
+        [tmp_path / "latency", tmp_path / "model"], capture_output=True, text=True, check=True
+    )
+    assert float(said.stdout.split()[0]) <= 1e-6

@@ -294,7 +294,7 @@ def test_draws_metric_points_and_time_with_the_changes(results, plt):
     assert [axes.get_ylabel() for axes in display.ax_] == [
         "error",
         "points",
-        "microseconds a sample",
+        "microseconds per sample",
     ]
     for name, curve in {
         "metric": result.curves["error"],

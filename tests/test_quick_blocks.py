@@ -22,7 +22,9 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 def stream(model: Any, X: Any, y: Any, *, disguise: Callable[[Any], Any]) -> Any:
     for start in range(0, len(X), BLOCK):
         part = slice(start, start + BLOCK)
-        more = {} if start or not hasattr(model, "decision_function") else {"classes": range(5)}
+        texts = y.dtype.kind in "UO"
+        announced = {} if start or texts else {"classes": range(5)}
+        more = announced if hasattr(model, "decision_function") else {}
         model.partial_fit(disguise(X[part]), disguise(y[part]), **more)
     return model
 
@@ -124,3 +126,31 @@ def test_a_wrong_n_jobs_is_refused_by_predict(
     X, _ = data
     with pytest.raises(ValueError, match="n_jobs"):
         model.set_params(n_jobs=-3).predict(X)
+
+
+@pytest.mark.parametrize("kind", [str, object])
+def test_texts_are_quick_whatever_array_they_are_in(
+    kind: type, data: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = data
+    names = np.array(["ash", "beech", "cedar", "date", "elm"])[y]
+    model = stream(POLKClassifier(), X, names, disguise=lambda a: a)
+    twin = stream(POLKClassifier(), X, names, disguise=lambda a: a)
+    twin.partial_fit(X[:BLOCK], names[:BLOCK])
+    monkeypatch.setattr(POLKClassifier, "_validate", None)  # is not asked
+    model.partial_fit(X[:BLOCK], names[:BLOCK].astype(kind))
+    np.testing.assert_array_equal(model.weights_, twin.weights_)
+
+
+@pytest.mark.parametrize("label", [None, 3, float("nan"), ["ash"]])
+def test_objects_that_are_no_texts_are_refused(
+    label: Any, data: tuple[np.ndarray, np.ndarray]
+) -> None:
+    X, y = data
+    names = np.array(["ash", "beech", "cedar", "date", "elm"], dtype=object)[y]
+    model = stream(POLKClassifier(), X, names, disguise=lambda a: a)
+    before, bad = model.weights_, names[:BLOCK].copy()
+    bad[7] = label
+    with pytest.raises((ValueError, TypeError)):
+        model.partial_fit(X[:BLOCK], bad)
+    np.testing.assert_array_equal(model.weights_, before)

@@ -109,6 +109,20 @@ def test_dialects_of_csv(tmp_path):
     assert_array_equal(y, LABEL)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_target_that_is_named_by_a_number_is_no_feature(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    if suffix == ".csv":
+        path.write_text("1,2,yes\n3,4,no\n")
+    else:
+        columns = {"0": [1.0, 3.0], "1": [2.0, 4.0], "2": ["yes", "no"]}
+        arrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(arrow.table(columns), path)
+    ((X, y),) = read_blocks(path, 2, header=False)
+    assert_array_equal(X, [[1, 2], [3, 4]])
+    assert y.tolist() == ["yes", "no"]
+
+
 def test_csv_from_the_standard_input(tmp_path, monkeypatch):
     with write_csv(tmp_path / "a.csv").open() as file:
         monkeypatch.setattr(sys, "stdin", file)
@@ -332,6 +346,8 @@ def test_npy_that_cannot_be_read(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((3, 2)))
     with pytest.raises(ValueError, match="has 2 columns; the target 2 is none"):
         list(read_blocks(tmp_path / "a.npy", 2))
+    with pytest.raises(ValueError, match="must be the number of one, from 0 on; got 'label'"):
+        list(read_blocks(tmp_path / "a.npy", "label"))
     with pytest.raises(ValueError, match="cannot be mapped to memory"):
         list(read_blocks(io.BytesIO(), 0, format="numpy"))
     np.save(tmp_path / "a.npy", np.ones(3))

@@ -188,3 +188,36 @@ def test_without_river():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "pip install 'parsimon[river]'" in done.stderr
+
+
+def test_class_weight_is_given_by_label():
+    X, y = rows(400)
+    y = np.where(np.random.default_rng(0).uniform(size=400) < 0.3, "spam", "ham").tolist()
+    plain, weighed = learned(Classifier(), X, y), Classifier(class_weight={"spam": 5, "never": 9})
+    learned(weighed, X, y)
+    array = np.array([[*x.values()] for x in X])
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(y))}
+    twin = Classifier(class_weight={"spam": 1.0, "ham": 1.0})
+    assert_allclose(
+        learned(twin, X, y)._estimator.decision_function(weighed._aligned(["a", "b"], array)),
+        plain._estimator.decision_function(weighed._aligned(["a", "b"], array)),
+    )
+    assert weighed._estimator.class_weight == {numbers["spam"]: 5}
+    # Nothing tells spam but how often it comes, and how much it counts: 1.5 to 0.7.
+    spam, before = (np.mean([m.predict_one(x) == "spam" for x in X]) for m in (weighed, plain))
+    assert before < 0.3 < 0.7 < spam
+    again = pickle.loads(pickle.dumps(weighed))
+    again.learn_one(X[0], "late")
+    assert again._estimator.class_weight is again._weights
+
+
+def test_class_weights_that_make_no_sense_are_refused():
+    for given in ("equal", {"spam": -1}, [1, 2]):
+        with pytest.raises(ValueError, match="class_weight must"):
+            Classifier(class_weight=given)
+    model = Classifier(class_weight={"spam": 5})
+    before = pickle.dumps(model)
+    with pytest.raises(ValueError, match="NaN"):
+        model.learn_one({"a": float("nan")}, "spam")
+    assert pickle.dumps(model) == before
+    assert learned(Classifier(class_weight="balanced"), *rows(50)).model_order > 0

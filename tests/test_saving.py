@@ -80,17 +80,41 @@ def test_a_random_state_or_labels_that_no_file_holds_are_refused(tmp_path):
     assert_not_saved(model, tmp_path / "model", r"labels are of the type datetime64\[D\]")
 
 
+def test_an_expansion_that_could_not_be_read_again_is_not_written(tmp_path):
+    f = parsimon.KernelExpansion(kernels.Gaussian(1.0), [[0.0], [1.0]], np.zeros((2, 0)))
+    assert_not_saved(f, tmp_path / "model", "impossible sizes")
+    with pytest.raises(ValueError, match="impossible sizes"):
+        parsimon.export.dumps(f)
+    with pytest.raises(ValueError, match="impossible sizes"):
+        parsimon.export.to_json(f)
+    huge = parsimon.KernelExpansion(kernels.Gaussian(1.0), [[0.0]], [1e100])
+    assert_not_saved(huge, tmp_path / "model", "1e100 or more")
+
+
+def test_an_expansion_names_what_is_wrong_with_a_path(tmp_path):
+    f = parsimon.KernelExpansion(kernels.Gaussian(1.0), [[0.0], [1.0]], [2.0, -1.0])
+    with pytest.raises(ValueError, match="holds a null character"):
+        f.save("a\0b")
+    with pytest.raises(ValueError, match="path is empty"):
+        f.save("")
+    f.save(tmp_path / "model")
+    assert parsimon.load(tmp_path / "model").weights.tolist() == [2.0, -1.0]
+
+
 def test_save_checks_its_own_bytes_before_it_renames(tmp_path, monkeypatch):
     model = fitted()
     monkeypatch.setattr(model, "n_features_in_", 7)
     assert_not_saved(model, tmp_path / "model", "Nothing was written to .*could not be read again")
 
 
-def test_reload_bit_for_bit_with_many_nodes_and_a_wide_kernel(tmp_path):
+@pytest.mark.parametrize("solver", ["newton", "sgd"])
+def test_reload_bit_for_bit_with_many_nodes_and_a_wide_kernel(solver, tmp_path):
     random = np.random.RandomState(0)
     X = random.beta(2, 5, size=(300, 1))
     for kernel in (kernels.Gaussian(0.1), kernels.Cauchy(0.3), kernels.Gaussian(0.05)):
-        model = SPPPOTIntensity(domain=(0, 1), grid_size=1024, kernel=kernel, random_state=0)
+        model = SPPPOTIntensity(
+            domain=(0, 1), grid_size=1024, kernel=kernel, random_state=0, solver=solver
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of one pass not being enough
             model.partial_fit(X[:64])
@@ -164,7 +188,13 @@ def test_what_is_not_a_regular_file_is_refused(model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("path", "message"), [("", "path is empty"), ("a\0b", "null character"), (b"a\0b", "null char")]
+    ("path", "message"),
+    [
+        ("", "path is empty"),
+        ("a\0b", "null character"),
+        (b"a\0b", "null char"),
+        ("\ud800", "characters that no file name can here"),
+    ],
 )
 def test_paths_that_name_no_file_give_no_raw_errors(path, message, model):
     for call in (model.save, parsimon.load):

@@ -69,11 +69,13 @@ def test_nothing_is_left_of_the_stream(name, tmp_path):
     names = list(entries.keys())
     assert not [entry for entry in names if entry.startswith(("newton", "statistics", "noise"))]
     assert all(len(entries[entry]) == 0 for entry in names if entry.startswith("trace"))
+    assert len(getattr(parsimon.load(tmp_path / "slim"), "_scores_", ())) == 0
 
 
-def test_the_file_is_little_more_than_points_and_weights(tmp_path):
+@pytest.mark.parametrize("cls", [POLKClassifier, POLKOneClass])
+def test_the_file_is_little_more_than_points_and_weights(cls, tmp_path):
     X, y = task()
-    model = POLKClassifier()
+    model = cls()
     for _ in range(20):
         model.partial_fit(X, y)
     model.save(tmp_path / "slim", training=False)

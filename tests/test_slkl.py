@@ -18,7 +18,7 @@ from parsimon import SLKLClassifier, SLKLRegressor, kernels, komp
 from parsimon.datasets import make_multidist, make_sinc
 
 X, Y = make_sinc(150, random_state=0)
-GIVEN = {"kernel": kernels.Gaussian(1.0), "n_columns": 60, "random_state": 0}
+GIVEN = {"kernel": kernels.Gaussian(1.0), "n_columns": 60, "nu": 0.01, "random_state": 0}
 
 
 class Dense:
@@ -29,7 +29,7 @@ class Dense:
         kernel = model.expansion_.kernel
         self.C = kernel(X, points) / np.sqrt(kernel.diag(points))
         self.y = y - model.intercept_
-        self.ridge, self.nu = model.regularization, model.sparsity
+        self.ridge, self.nu = model.regularization, model.nu
 
     def inverse_times_y(self, mu):
         K = (self.C * mu) @ self.C.T / self.ridge + np.eye(len(self.y))
@@ -65,14 +65,14 @@ def test_optimality_conditions_at_tolerance_zero(width, store):
     model = SLKLRegressor(
         **{**GIVEN, "kernel": kernels.Gaussian(width)}, tol=0, store_columns=store
     ).fit(X, Y)
-    gradient = Dense(model, X, Y).gradient(model.mu_) / model.sparsity
+    gradient = Dense(model, X, Y).gradient(model.mu_) / model.nu
     used = model.mu_ > 0
     assert 0 < used.sum() < 60
     assert np.abs(gradient[used]).max() < 1e-6
     assert gradient[~used].min() > -1e-6
 
 
-@pytest.mark.parametrize("settings", [{}, {"center": False}, {"sparsity": 1.0}, {"tol": 1e-3}])
+@pytest.mark.parametrize("settings", [{}, {"center": False}, {"nu": 1.0}, {"tol": 1e-3}])
 def test_minimum_is_that_of_a_generic_solver(settings):
     model = SLKLRegressor(**{**GIVEN, "tol": 0, **settings}).fit(X, Y)
     dense = Dense(model, X, Y)
@@ -123,15 +123,15 @@ def test_predictions_are_those_of_the_learned_kernel():
 
 def test_the_kernels_own_scale_does_not_enter_the_columns():
     plain = SLKLRegressor(**GIVEN).fit(X, Y)
-    scaled = SLKLRegressor(
-        **{**GIVEN, "kernel": 9.0 * kernels.Gaussian(1.0)}, sparsity=9 * 0.01
-    ).fit(X, Y)
+    scaled = SLKLRegressor(**{**GIVEN, "kernel": 9.0 * kernels.Gaussian(1.0), "nu": 9 * 0.01}).fit(
+        X, Y
+    )
     assert_allclose(scaled.predict(X), plain.predict(X), atol=1e-8)
 
 
 def test_only_the_product_of_regularization_and_sparsity_matters():
-    one = SLKLRegressor(**GIVEN, sparsity=0.08, tol=1e-10).fit(X, Y)
-    other = SLKLRegressor(**GIVEN, sparsity=0.01, regularization=8.0, tol=1e-10).fit(X, Y)
+    one = SLKLRegressor(**{**GIVEN, "nu": 0.08}, tol=1e-10).fit(X, Y)
+    other = SLKLRegressor(**{**GIVEN, "nu": 0.01}, regularization=8.0, tol=1e-10).fit(X, Y)
     assert_allclose(other.predict(X), one.predict(X), atol=1e-10)
     assert_allclose(other.mu_, 8 * one.mu_, rtol=1e-8)
     dense = Dense(other, X, Y)
@@ -144,7 +144,7 @@ def test_a_solution_is_a_lasso():
     model = SLKLRegressor(**GIVEN, tol=1e-12).fit(X, Y)
     dense = Dense(model, X, Y)
     lasso = Lasso(
-        alpha=np.sqrt(model.sparsity) / len(X), fit_intercept=False, tol=1e-10, max_iter=10**6
+        alpha=np.sqrt(model.nu) / len(X), fit_intercept=False, tol=1e-10, max_iter=10**6
     ).fit(dense.C, dense.y)
     assert_allclose(lasso.predict(dense.C), model.predict(X) - model.intercept_, atol=1e-4)
 
@@ -198,17 +198,42 @@ def test_constant_targets_are_predicted():
     assert model.model_order_ == 0
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 10.0, 1e5])
+def test_the_scale_of_y_does_not_matter(scale):
+    """With the absolute price, R^2 went from .51 to -1.07 as y was multiplied by .001 to 10."""
+    given = {name: value for name, value in GIVEN.items() if name != "nu"}
+    one = SLKLRegressor(**given).fit(X, Y)
+    other = SLKLRegressor(**given).fit(X, scale * Y)
+    assert_array_equal(other.support_, one.support_)
+    assert_allclose(other.predict(X), scale * one.predict(X), rtol=1e-6, atol=1e-8 * scale)
+    both = SLKLRegressor(**given).fit(X, np.column_stack([Y, scale * Y]))
+    assert_allclose(both.predict(X)[:, 1], scale * one.predict(X), rtol=1e-6, atol=1e-8 * scale)
+
+
+def test_sparsity_is_a_fraction_of_the_largest_useful_price():
+    given = {name: value for name, value in GIVEN.items() if name != "nu"}
+    with pytest.warns(ConvergenceWarning, match="sparsity is 1, and must be below 1 "):
+        assert SLKLRegressor(**given, sparsity=1.0).fit(X, Y).model_order_ == 0
+    assert SLKLRegressor(**given, sparsity=0.99).fit(X, Y).model_order_ > 0
+    orders = [SLKLRegressor(**given, sparsity=s).fit(X, Y).model_order_ for s in (0.1, 1e-3, 1e-5)]
+    assert orders == sorted(orders)
+    model = SLKLRegressor(**given, sparsity=0.01).fit(X, Y)
+    C = Dense(model.set_params(nu=1.0), X, Y).C
+    nu = 0.01 * np.abs(C.T @ (Y - Y.mean())).max() ** 2
+    assert_allclose(SLKLRegressor(**given, nu=nu).fit(X, Y).mu_, model.mu_, rtol=1e-6)
+
+
 def test_too_large_a_sparsity_predicts_the_mean_and_warns():
-    model = SLKLRegressor(**GIVEN, sparsity=1e9)
+    model = SLKLRegressor(**{**GIVEN, "nu": 1e9})
     with pytest.warns(ConvergenceWarning, match="No column is used.*must be below") as caught:
         model.fit(X, Y)
     assert caught[0].filename == __file__
     limit = float(str(caught[0].message).split("below ")[1].split()[0])
     assert (model.mu_ == 0).all()
     assert_allclose(model.predict(X), Y.mean())
-    assert SLKLRegressor(**GIVEN, sparsity=0.98 * limit).fit(X, Y).model_order_ > 0
+    assert SLKLRegressor(**{**GIVEN, "nu": 0.98 * limit}).fit(X, Y).model_order_ > 0
     with pytest.warns(ConvergenceWarning, match="No column"):
-        SLKLRegressor(**GIVEN, sparsity=1.02 * limit).fit(X, Y)
+        SLKLRegressor(**{**GIVEN, "nu": 1.02 * limit}).fit(X, Y)
 
 
 def test_unfinished_optimisation_warns():
@@ -256,7 +281,7 @@ PEAK = """
     random = np.random.RandomState(0)
     X = random.normal(size=(rows, 3)); y = np.sin(2 * X[:, 0]) + 0.1 * random.normal(size=rows)
     model = parsimon.SLKLRegressor(
-        kernel=parsimon.kernels.Gaussian(1.0), n_columns=min(500, rows), sparsity=10.0,
+        kernel=parsimon.kernels.Gaussian(1.0), n_columns=min(500, rows), nu=10.0,
         random_state=0, store_columns=sys.argv[2] == "True",
     ).fit(X, y)
     used = model.model_order_
@@ -292,7 +317,7 @@ def test_a_warm_start_saves_epochs_and_keeps_the_columns():
     model.fit(X, Y)
     assert_array_equal(model.columns_, columns)
     assert model.n_iter_ < cold
-    model.set_params(sparsity=0.009).fit(X, Y)
+    model.set_params(nu=0.009).fit(X, Y)
     assert_allclose(model.objective_[-1], Dense(model, X, Y).minimum(), rtol=1e-6)
 
 
@@ -309,6 +334,7 @@ def test_classes_are_regressions_on_their_labels():
     samples, labels = make_multidist(400, random_state=0)
     names = np.array(["e", "d", "c", "b", "a"])[labels]
     settings = {"kernel": kernels.Gaussian(0.5), "n_columns": 80, "random_state": 0, "tol": 1e-8}
+    settings["sparsity"] = 3e-5  # "auto" is another one for labels
     model = SLKLClassifier(**settings).fit(samples, names)
     assert_array_equal(model.classes_, list("abcde"))
     assert model.mu_.shape == (80, 5)
@@ -351,7 +377,7 @@ def test_a_copy_predicts_the_same_bit_for_bit(way, kind, tmp_path):
         "nothing": Y,
     }[kind]
     cls = SLKLClassifier if "classes" in kind else SLKLRegressor
-    model = cls(**GIVEN, sparsity=1e9 if kind == "nothing" else 0.01, warm_start=True)
+    model = cls(**{**GIVEN, "nu": 1e9 if kind == "nothing" else 0.01}, warm_start=True)
     model.fit(X + 1e3, targets)
     again = way(model, tmp_path)
     assert type(again) is cls
@@ -384,7 +410,7 @@ def test_targets_of_any_scale_never_blow_up(scale, stored):
     random = np.random.default_rng(0)
     X = random.normal(size=(300, 3))
     y = scale * (np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.3 * random.normal(size=300))
-    model = SLKLRegressor(store_columns=stored, random_state=0)
+    model = SLKLRegressor(nu=0.01, store_columns=stored, random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
@@ -394,3 +420,37 @@ def test_targets_of_any_scale_never_blow_up(scale, stored):
     # What the certificate does not confirm is told.
     certified = model.dual_gap_ <= 1e-3 * model.objective_[-1]
     assert certified or any("rounding keeps it" in str(w.message) for w in caught)
+
+
+@pytest.mark.parametrize("store_columns", [True, False])
+@pytest.mark.parametrize("center", [True, False])
+def test_a_weight_of_two_is_the_same_as_two_samples(store_columns, center):
+    random = np.random.default_rng(0)
+    X = random.uniform(-3, 3, size=(120, 1))
+    y = 5 + np.sinc(X[:, 0]) + 0.1 * random.normal(size=120)
+    weight = random.integers(1, 4, size=120)  # one of 0 would still have a column
+    settings = {
+        "gamma": 0.5,
+        "center": center,
+        "store_columns": store_columns,
+        "tol": 1e-12,
+        "random_state": 0,
+    }
+    model = SLKLRegressor(**settings).fit(X, y, sample_weight=weight)
+    repeated = SLKLRegressor(**settings).fit(X.repeat(weight, axis=0), y.repeat(weight))
+    assert_allclose(model.intercept_, repeated.intercept_, rtol=1e-12)
+    assert_allclose(model.predict(X), repeated.predict(X), atol=1e-4)
+    assert_allclose(model.objective_[-1], repeated.objective_[-1], rtol=1e-8)
+    assert not np.allclose(model.predict(X), SLKLRegressor(**settings).fit(X, y).predict(X))
+    same = SLKLRegressor(**settings).fit(X, y, sample_weight=np.ones(120))
+    assert_array_equal(same.predict(X), SLKLRegressor(**settings).fit(X, y).predict(X))
+
+
+def test_weights_that_say_nothing_are_refused():
+    X = np.linspace(0, 1, 20)[:, None]
+    for weight, message in (
+        (np.zeros(20), "all samples are 0|at least one non-zero"),
+        (-np.ones(20), "[Nn]egative"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SLKLRegressor().fit(X, X[:, 0], sample_weight=weight)

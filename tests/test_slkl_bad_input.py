@@ -97,7 +97,8 @@ def test_labels(labels, message):
 
 
 PARAMETERS = [
-    *(("sparsity", value) for value in (0, 0.0, -1.0, np.nan, np.inf, "a", None, True)),
+    *(("sparsity", value) for value in (0, 0.0, -1.0, np.nan, np.inf, 1.5, "a", None, True)),
+    *(("nu", value) for value in (0, 0.0, -1.0, np.nan, np.inf, "a", True)),
     *(("regularization", value) for value in (0, -1.0, np.nan, "a")),
     *(("n_columns", value) for value in (0, -3, 0.0, 1.5, -0.5, np.nan, "all", True)),
     *(("tol", value) for value in (-1e-3, np.nan, "a")),
@@ -121,8 +122,8 @@ def test_parameters(cls, name, value):
 
 
 def test_product_of_parameters_out_of_range():
-    model = SLKLRegressor(**GIVEN, sparsity=1e-200, regularization=1e-200)
-    assert_refused(model, lambda m: m.fit(X, Y), "product of sparsity and regularization")
+    model = SLKLRegressor(**{**GIVEN, "nu": 1e-200}, regularization=1e-200)
+    assert_refused(model, lambda m: m.fit(X, Y), "product of nu and regularization")
 
 
 def test_too_many_products(monkeypatch):
@@ -159,9 +160,9 @@ INTERRUPTED = """
 
 CASES = {
     "products": (200_000, "n_columns=3000"),
-    "uniform": (3000, "selection='uniform', tol=0, max_iter=10**6, sparsity=1e-5"),
-    "shrinking": (4000, "sparsity=1e-8, tol=0"),
-    "computed": (60_000, "n_columns=3000, store_columns=False, sparsity=1e-3, tol=0"),
+    "uniform": (3000, "selection='uniform', tol=0, max_iter=10**6, nu=1e-5"),
+    "shrinking": (4000, "nu=1e-8, tol=0"),
+    "computed": (60_000, "n_columns=3000, store_columns=False, nu=1e-3, tol=0"),
 }
 
 

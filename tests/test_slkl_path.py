@@ -34,6 +34,16 @@ def test_path():
     assert_allclose(alone.predict(X), best.predict(X), atol=1e-3)
 
 
+def test_values_of_a_path_do_not_depend_on_the_scale_of_y():
+    one, other = (
+        sparsity_path(X, scale * Y, n_sparsities=5, estimator=SLKLRegressor(**GIVEN))
+        for scale in (1.0, 1e4)
+    )
+    assert_array_equal(one.sparsity, other.sparsity)
+    assert_array_equal(one.model_order, other.model_order)
+    assert_allclose(other.error, 1e8 * one.error, rtol=1e-3)
+
+
 def test_path_of_given_values_on_training_data():
     path = sparsity_path(X, Y, sparsities=[0.01, 1.0, 0.1], estimator=SLKLRegressor(**GIVEN))
     assert_array_equal(path.sparsity, [1.0, 0.1, 0.01])
@@ -52,8 +62,9 @@ def test_path_of_one_value_with_a_model_of_ones_own():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"sparsities": [0.1, 0.0]}, "positive"),
-        ({"sparsities": -0.1}, "positive"),
+        ({"sparsities": [0.1, 0.0]}, "above 0"),
+        ({"sparsities": -0.1}, "above 0"),
+        ({"sparsities": 1.1}, "at most 1"),
         ({"sparsities": "tiny"}, "tiny"),
         ({"sparsities": [0.1, np.nan]}, "NaN"),
         ({"sparsities": []}, "minimum of 1"),

@@ -1,5 +1,6 @@
 """Scaling, encoding and model in one object: from the first sample on, and in one file."""
 
+import json
 import pickle
 
 import numpy as np
@@ -14,12 +15,23 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import parsimon
-from parsimon import POLKClassifier, POLKRegressor, _core
+from parsimon import POLKClassifier, POLKOneClass, POLKRegressor, _core
 from parsimon.stream import StreamingPipeline, StreamingScaler, in_blocks, prequential
 
+# Of SGDRegressor by itself scikit-learn says the same.
+WEIGHTS_ARE_NO_REPETITION = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "SGD visits repeated samples anew"
+    for kind in ("dense", "sparse")
+}
 
+
+# GaussianNB takes the logarithm of the share of a class whose weights are all 0.
+@pytest.mark.filterwarnings("ignore:divide by zero encountered in log:RuntimeWarning")
 @parametrize_with_checks(
-    [StreamingPipeline(GaussianNB()), StreamingPipeline(SGDRegressor(random_state=0))]
+    [StreamingPipeline(GaussianNB()), StreamingPipeline(SGDRegressor(random_state=0))],
+    expected_failed_checks=lambda pipeline: (
+        WEIGHTS_ARE_NO_REPETITION if isinstance(pipeline.estimator, SGDRegressor) else {}
+    ),
 )
 def test_is_an_estimator_of_scikit_learn(estimator, check):
     check(estimator)
@@ -111,6 +123,24 @@ def test_frames_are_the_same_as_columns(kind):
     assert_array_equal(learned(frame, y, 10).predict(frame), expected)
 
 
+def test_a_dictionary_of_single_values_is_one_sample():
+    X, y = samples(150)
+    model, expected = (StreamingPipeline(POLKClassifier("logistic")) for _ in range(2))
+    for place, label in enumerate(y):
+        one = {name: values[place] for name, values in X.items()}
+        model.partial_fit(one, label if place % 2 else [label])
+        expected.partial_fit({name: [value] for name, value in one.items()}, [label])
+    assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+    one = {name: values[:1] for name, values in X.items()}
+    for size in (X["size"][0], None):
+        single = {"size": size, "colour": X["colour"][0]}
+        one["size"] = np.array([size])
+        assert_array_equal(model.predict_proba(single), expected.predict_proba(one))
+        assert model.predict(single).tolist() == expected.predict(one).tolist()
+    with pytest.raises(ValueError, match="A block has 1 samples, but 2 targets"):
+        model.partial_fit(single, ["small", "large"])
+
+
 def test_sparse_samples_are_handed_on():
     random = np.random.default_rng(0)
     X = sparse.random(200, 50, density=0.2, random_state=0, format="csr")
@@ -176,7 +206,6 @@ def test_a_file_holds_all_that_learning_needs(tmp_path, count, rows):
     assert again.warm_up == 50
     assert clone(again).estimator.get_params() == model.estimator.get_params()
     assert_array_equal(again.predict(X), model.predict(X))
-    model._waiting_ = None  # the first samples are not in the file
     more, labels = samples(50, seed=2)
     more["colour"][::5] = "orange"
     for each in (model, again):
@@ -274,3 +303,123 @@ def test_a_file_that_is_made_up_is_refused(entries, change, message):
                 continue  # without it, it is the estimator alone
             with pytest.raises(ValueError, match="not a complete model"):
                 load({key: value for key, value in entries.items() if key != name})
+
+
+@pytest.mark.parametrize("rows", [1, 7, 60])
+def test_weights_of_samples_are_handed_on(rows):
+    X, y = samples(200)
+    weight = np.random.default_rng(0).uniform(0, 2, 200)
+    model, same = (StreamingPipeline(POLKClassifier(random_state=0)) for _ in range(2))
+    for start in range(0, 200, rows):
+        part = slice(start, start + rows)
+        block = {name: values[part] for name, values in X.items()}
+        model.partial_fit(block, y[part], sample_weight=weight[part])
+        same.partial_fit(block, y[part])
+    assert not np.array_equal(model.decision_function(X), same.decision_function(X))
+    first = {name: values[:99] for name, values in X.items()}
+    by_parts = StreamingPipeline(POLKClassifier(random_state=0))
+    for start in range(0, 99, 9):
+        part = slice(start, start + 9)
+        block = {name: values[part] for name, values in first.items()}
+        # Without weights, each is 1.
+        given = {} if start == 9 else {"sample_weight": weight[part]}
+        by_parts.partial_fit(block, y[part], **given)
+    kept = by_parts._waiting_
+    assert_array_equal(kept.weight, np.where(np.arange(99) // 9 == 1, 1.0, weight[:99]))
+    expected = POLKClassifier(random_state=0).fit(
+        StreamingScaler().fit_transform(X), y, sample_weight=weight
+    )
+    fitted = StreamingPipeline(POLKClassifier(random_state=0)).fit(X, y, sample_weight=weight)
+    assert_array_equal(fitted.decision_function(X), expected.decision_function(fitted.encode(X)))
+
+
+def test_a_weight_of_the_wrong_length_leaves_everything_as_it_was():
+    X, y = samples(40)
+    model = StreamingPipeline(POLKClassifier(random_state=0)).partial_fit(X, y)
+    before = pickle.dumps(model)
+    for count in (3, 5):
+        block = {name: values[:4] for name, values in X.items()}
+        with pytest.raises(ValueError, match="sample_weight"):
+            model.partial_fit(block, y[:4], sample_weight=np.ones(count))
+        assert pickle.dumps(model) == before
+
+
+def test_a_detector_of_novelties_learns_without_targets(tmp_path):
+    X, _ = samples(300)
+    model = StreamingPipeline(POLKOneClass(contamination=0.05))
+    for block, _ in in_blocks(X, rows=7):
+        model.partial_fit(block)
+    again = load_again(model, tmp_path)
+    assert_array_equal(again.predict(X), model.predict(X))
+    assert_array_equal(again.score_samples(X), model.score_samples(X))
+    assert 0 < (model.predict(X) == -1).mean() < 0.2
+    strange = {"size": [1e4], "colour": ["never"]}
+    assert model.predict(strange) == [-1]
+    fitted = StreamingPipeline(POLKOneClass()).fit(X)
+    assert fitted.decision_function(X).shape == (300,)
+    for needs in (POLKClassifier(), POLKRegressor()):
+        with pytest.raises(ValueError, match="requires y to be passed"):
+            StreamingPipeline(needs).partial_fit(X)
+
+
+def load_again(model, tmp_path):
+    model.save(tmp_path / "again.parsimon")
+    return parsimon.load(tmp_path / "again.parsimon")
+
+
+@pytest.mark.parametrize("estimator", [POLKClassifier(), POLKRegressor(), POLKOneClass()], ids=str)
+def test_a_file_of_a_stream_that_has_just_begun_goes_on_to_the_last_bit(estimator, tmp_path):
+    X, y = samples(160)
+    X["colour"][::9] = ""
+    X["size"][::8] = np.nan
+    y = 1.0 * (X["size"] > 1000) if isinstance(estimator, POLKRegressor) else y.astype(object)
+    weight = np.random.default_rng(1).uniform(0.5, 2, 160)
+    model = StreamingPipeline(clone(estimator))
+    for start in range(0, 160, 11):
+        part = slice(start, start + 11)
+        other = load_again(model, tmp_path) if start else model
+        for each in {id(model): model, id(other): other}.values():
+            block = {name: values[part] for name, values in X.items()}
+            target = None if isinstance(estimator, POLKOneClass) else y[part]
+            each.partial_fit(block, target, sample_weight=weight[part])
+        assert_array_equal(other.predict(X), model.predict(X))
+        assert (other._waiting_ is None) == (model._waiting_ is None)
+        if start:
+            assert_array_equal(other.encode(X), model.encode(X))
+            model = other
+
+
+def test_what_only_predicts_keeps_no_first_samples(tmp_path):
+    model = learned(*samples(30), 7)
+    model.save(tmp_path / "slim", training=False)
+    archive = _core.Archive.read(str(tmp_path / "slim"))
+    assert "pipeline.first" not in archive
+    assert_array_equal(
+        parsimon.load(tmp_path / "slim").predict(samples()[0]), model.predict(samples()[0])
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"begun": 0},
+        {"begun": 31},
+        {"begun": "all"},
+        {"y": {"array": ["large"], "type": "text", "object": False, "shape": [1]}},
+        {"numbers": {"array": [[1.0, 2.0]] * 30, "type": "<f8", "shape": [30, 2]}},
+        {"numbers": {"array": [1.0] * 30, "type": "<f8", "shape": [30]}},
+        {"weight": 3},
+        {"classes": "all"},
+        {"texts": {"array": ["red"], "type": "text", "object": True, "shape": [1, 1]}},
+        {"texts": None},
+    ],
+    ids=str,
+)
+def test_first_samples_that_are_made_up_are_refused(change, tmp_path):
+    learned(*samples(30), 7).save(tmp_path / "model")
+    archive = _core.Archive.read(str(tmp_path / "model"))
+    entries = {name: archive[name] for name in archive.keys()}  # noqa: SIM118
+    kept = json.loads(entries["pipeline.first"])
+    entries["pipeline.first"] = json.dumps({**kept, **change})
+    with pytest.raises(ValueError, match=r"first samples in the model file|not a complete model"):
+        load(entries)

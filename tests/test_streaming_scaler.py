@@ -52,6 +52,15 @@ def test_with_a_half_life_the_latest_samples_count_most(rows):
 
 
 @pytest.mark.parametrize("rows", [1, 7, 60])
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_samples_without_gaps_are_counted_as_those_with_gaps_are(rows, offset):
+    # Nothing is forgotten within so long a half-life, which takes the way that knows gaps.
+    quick, careful = (learned(numbers(offset), rows, half_life=h) for h in (None, 1e300))
+    assert_array_equal(quick.mean_, careful.mean_)
+    assert_array_equal(quick.scale_, careful.scale_)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 60])
 def test_missing_numbers_are_left_out_and_become_the_mean(rows):
     X = numbers()
     X[::3, 0] = X[0, 1] = X[:20, 2] = np.nan
@@ -179,6 +188,17 @@ def test_bad_samples_leave_everything_as_it_was(given, message):
             method(given)
     assert scaler._encoding_ is before
     assert scaler.feature_names_in_.tolist() == ["colour", "size"]
+
+
+def test_dates_and_frames_without_rows_are_refused():
+    dates = np.array(["2020-01-01", "2020-01-02"], "M8[D]")
+    for values in (dates, dates.astype(object), dates - dates[0]):
+        with pytest.raises(ValueError, match="but column 'when' holds dates or durations"):
+            StreamingScaler().fit({"when": values, "size": [1.0, 2.0]})
+    assert StreamingScaler(categorical=["when"]).fit({"when": dates}).categories_[0].size == 2
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="a frame must have some rows"):
+        StreamingScaler().fit(pandas.DataFrame({"size": []}))
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,14 @@ from parsimon import (
     BSGDRegressor,
     COLKClassifier,
     COLKRegressor,
+    MarkedIntensity,
     PolicyEvaluator,
     POLKClassifier,
     POLKRegressor,
+    SLKLRegressorCV,
     SPPPOTClassifier,
 )
+from parsimon.spppot._base import Intensity
 
 PACKAGE = str(Path(parsimon.__file__).parent)
 ESTIMATORS = [
@@ -79,19 +82,22 @@ def test_a_sample_is_a_few_calls_away_from_the_core(cls):
 def test_a_first_block_chooses_all_settings_in_about_a_hundred_calls():
     X, y = task()
     # One of the settings is how the weights are solved; some calls see whether samples are to be
-    # kept, which labels are new, and how much classes count.
+    # kept, which labels are new, how much classes count, and whether samples are sparse, dates or
+    # of so many features that the kernel is linear.
     calls = own_calls(lambda: POLKClassifier().partial_fit(X, y, classes=range(5)))
-    assert len(calls) <= 140, calls
+    assert len(calls) <= 148, calls
     # Six widths are compared.
     calls = own_calls(lambda: POLKRegressor().partial_fit(*curve()))
-    assert len(calls) <= 163, calls
+    assert len(calls) <= 170, calls
 
 
-def test_a_transition_is_a_few_calls_away_from_the_core():
+@pytest.mark.parametrize(("method", "most"), [("td", 24), ("gtd", 24), ("lstd", 50)])
+def test_a_transition_is_a_few_calls_away_from_the_core(method, most):
+    """Each has a discount and a ratio; with "lstd", the least squares are those of Python."""
     X, y = curve()
-    model = PolicyEvaluator().partial_fit(X[:100], y[:100], X[1:101])
+    model = PolicyEvaluator(method).partial_fit(X[:100], y[:100], X[1:101])
     calls = own_calls(lambda: model.partial_fit(X[:1], y[:1], X[1:2]))
-    assert len(calls) <= 18, calls
+    assert len(calls) <= most, calls
 
 
 # -- classes ---------------------------------------------------------------------------------------
@@ -100,7 +106,13 @@ def test_a_transition_is_a_few_calls_away_from_the_core():
 @every
 def test_an_estimator_has_two_or_three_levels_of_its_own(cls):
     own = [base for base in cls.__mro__ if base.__module__.startswith("parsimon")]
-    assert 2 <= len(own) <= 3, own
+    if issubclass(cls, Intensity):
+        # How they learn and what they are asked fill a page each.
+        assert len(own) == 4, own
+    elif cls in (SLKLRegressorCV, MarkedIntensity):  # made of other estimators
+        assert len(own) == 1, own
+    else:
+        assert 2 <= len(own) <= 3, own
 
 
 @every

@@ -18,9 +18,9 @@ class BellmanDescent(BaseEstimator):
     difference d from one successor of x and its gradient from another, independent one: unbiased,
     but only a simulator that can be set to a state can answer twice from there.
 
-    With `beta`, E[d] is tracked by one number for all states, as the frame of COLK's paper has it.
-    A warning, not a method: the expectation depends on the state, and very many functions make the
-    *mean* of d vanish.
+    With `beta`, E[d] is tracked by one number for all states, as COLK tracks expectations that are
+    not conditional. A warning, not a method, and not the paper's, which sends the conditional case
+    to its reference [2]: very many functions make the *mean* of d vanish.
     """
 
     alpha: float  # the step
@@ -55,3 +55,18 @@ class BellmanDescent(BaseEstimator):
         nodes = midpoints(self.grid_size, [(0.0, 1.0)])
         to_basis = orthonormal(gaussian(nodes, nodes, self.bandwidth))
         return gaussian(states, nodes, self.bandwidth) @ to_basis
+
+
+@dataclass(eq=False, repr=False)
+class ConstantValue(BaseEstimator):
+    """The mean of the discounted rewards, wherever one is."""
+
+    discount: float = 0.9
+
+    def fit(self, states: Array, rewards: Array, following: Array, again: Array) -> ConstantValue:
+        self.model_order_ = 0
+        self._value = float(rewards.mean()) / (1 - self.discount)
+        return self
+
+    def predict(self, states: Array) -> Array:
+        return np.full(len(states), self._value)

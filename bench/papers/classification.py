@@ -92,6 +92,9 @@ def table(title: str, rows: Sequence[Row]) -> Table:
     runs = times(max(len(row.results) for row in rows))
     about = "means, standard deviations in (parentheses), the paper's figures in [brackets]"
     losses = [LOSS_TITLES[row.method.loss or "hinge"] for row in rows]
+    bayes = sorted({round(error, 1) for row in rows for error in row.values("bayes")})
+    if bayes:
+        about += f"; Bayes errors {', '.join(map(str, bayes))} %"
     return Table.of_rows(f"{title}: {runs}; {about}", rows, COLUMNS).after("task", losses)
 
 
@@ -127,7 +130,12 @@ def train(run: Run) -> Figures:
     order = np.random.default_rng(run.seed).permutation(len(task.X))
     with machine.Stopwatch() as watch:
         model.fit(task.X[order], task.y[order])
-    return {**measure(run, model), **watch.figures}
+    return {**measure(run, model), **watch.figures, **known(task)}
+
+
+def known(task: tasks.Task) -> Figures:
+    """Return the error of the Bayes rule, in percent, of a task whose law is known."""
+    return {name: task.extra[name] for name in ("bayes",) if name in task.extra}
 
 
 def train_online(run: Run, model: Any) -> Figures:
@@ -145,6 +153,7 @@ def train_online(run: Run, model: Any) -> Figures:
         "risk": float(np.mean(columns["risk"][-LAST:])),
         "model_order": columns["model_order"][-1],
         **watch.figures,
+        **known(task),
         "path": columns,
     }
 

@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 
 from bench import machine, report
-from bench.baselines.intensity import BatchIntensity, GridPMD, PrimalPOLK, finer
+from bench.baselines.intensity import (
+    BatchIntensity,
+    GridPMD,
+    PrimalPOLK,
+    SquaredIntensity,
+    finer,
+)
 from bench.cli import MissingDataError, left_out
 from bench.report import Column, Promise, Table, at_most, significant, span, times, two_digits
 from bench.runner import Experiment, Figures, Like, Method, Row, Run, add_check_arguments
@@ -64,6 +70,11 @@ def row(name: str, estimator: Any, points: int | None, time: str, **settings: An
 def pmd(eta: float, epochs: int, points: int | None = None, **given: Any) -> Method:
     name = f"PMD, grid only, eta {eta:g}" + (", 1/f bounded" if given else "")
     return row(name, GridPMD, points, "5 min", learning_rate=eta, epochs=epochs, **given)
+
+
+def squared(scale: float, points: int | None = None, time: str = "") -> Method:
+    name = f"BFGS, f = a g^2, a {scale:g}"
+    return row(name, SquaredIntensity, points, time, scale=scale)
 
 
 def polk(start: str, points: int | None = None) -> Method:
@@ -141,13 +152,21 @@ DENSITIES = {
 TOLERANCES = {"toy": (0.003, 0.02), "curry": (0.01, np.inf), "chicago": (0.05, np.inf)}
 BOUNDED = {"largest_increment": 1.0}
 DEFAULT = {
-    "toy": (BATCH, pmd(0.012, 8, **BOUNDED), polk("printed"), polk("uniform"), *OURS),
-    "curry": (BATCH, pmd(0.1, 10, **BOUNDED), *OURS),
-    "chicago": (BATCH, pmd(0.15, 4, **BOUNDED), *OURS),
+    "toy": (
+        BATCH,
+        squared(0.15),
+        pmd(0.012, 8, **BOUNDED),
+        polk("printed"),
+        polk("uniform"),
+        *OURS,
+    ),
+    "curry": (BATCH, squared(1.0), pmd(0.1, 10, **BOUNDED), *OURS),
+    "chicago": (BATCH, squared(1.0), pmd(0.15, 4, **BOUNDED), *OURS),
 }
 TABLE_ONE = {
     "toy": (
-        row(BATCH.name, BatchIntensity, 10_211, "8 h"),
+        BATCH,
+        squared(0.15, 10_211, "8 h"),
         pmd(0.05, 8, 100),
         polk("printed", 179),
         algorithm1(0.012, 8, "eps 6.6e-6", 100, budget=6.6e-6),
@@ -157,7 +176,8 @@ TABLE_ONE = {
         algorithm4(0.1, 1.8182, 8, 90, budget=AdaptiveBudget(90, 1.5e-6), grid_size=50),
     ),
     "curry": (
-        row(BATCH.name, BatchIntensity, 8298, "8 h"),
+        BATCH,
+        squared(1.0, 8298, "8 h"),
         pmd(0.1, 10, 100),
         algorithm1(0.03, 10, "eps 1e-5", 100, budget=1e-5),
         algorithm3(0.2381, 10, 100),
@@ -165,7 +185,8 @@ TABLE_ONE = {
         algorithm4(0.03, 0.1408, 10, 100, budget=1e-5),
     ),
     "chicago": (
-        row(BATCH.name, BatchIntensity, 10_000, "12 h"),
+        BATCH,
+        squared(1.0, 10_000, "12 h"),
         pmd(0.8, 4, 441),
         algorithm1(0.15, 4, "eps 3e-4", 441, budget=3e-4),
         algorithm3(6.6667, 4, 441),

@@ -13,6 +13,7 @@ void register_expansion(pybind11::module_& module);
 void register_intensity(pybind11::module_& module);
 void register_kernels(pybind11::module_& module);
 void register_losses(pybind11::module_& module);
+void register_moving_points(pybind11::module_& module);
 void register_polk(pybind11::module_& module);
 void register_schedules(pybind11::module_& module);
 void register_slkl(pybind11::module_& module);

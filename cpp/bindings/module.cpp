@@ -12,6 +12,7 @@ PYBIND11_MODULE(_engine, module) {
   register_expansion(module);
   register_polk(module);
   register_colk(module);
+  register_moving_points(module);
   register_intensity(module);
   register_slkl(module);
 }

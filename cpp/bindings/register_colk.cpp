@@ -58,7 +58,7 @@ RowMatrix call(const Callable& callable, const Arguments&... arguments) {
   return Eigen::Map<const RowMatrix>(array.data(), rows, columns);
 }
 
-FunctionProblem make_problem(const py::dict& functions, Index tracked) {
+FunctionProblem make_problem(const py::dict& functions, Index tracked, bool outer_sees_samples) {
   ProblemFunctions all;
   const auto get = [&](const char* name) {
     return functions.contains(name) && !functions[name].is_none() ? keep(functions[name])
@@ -77,17 +77,17 @@ FunctionProblem make_problem(const py::dict& functions, Index tracked) {
   if (const Callable f = get("outer_gradient")) all.by_tracked = of_three(f);
   if (const Callable f = get("direct_gradient")) all.by_prediction = of_three(f);
   if (const Callable f = get("outer")) all.value = of_three(f);
-  return {std::move(all), tracked};
+  return {std::move(all), tracked, outer_sees_samples};
 }
 
 std::unique_ptr<Shared<General>> make_general(std::shared_ptr<Kernel> kernel,
                                               const py::dict& functions, Index tracked,
-                                              const StepSchedule& step,
+                                              bool outer_sees_samples, const StepSchedule& step,
                                               const StepSchedule& tracking,
                                               const Compression& compression, double regularization,
                                               bool average, Index features, Index outputs) {
   return std::make_unique<Shared<General>>(
-      General(std::move(kernel), make_problem(functions, tracked),
+      General(std::move(kernel), make_problem(functions, tracked, outer_sees_samples),
               {{step, compression, regularization, average}, tracking}, features, outputs));
 }
 
@@ -133,17 +133,19 @@ void register_colk(py::module_& module) {
   py::class_<Shared<General>> general(module, "Compositional");
   general
       .def(py::init(&make_general), py::arg("kernel"), py::arg("functions"), py::arg("tracked"),
-           py::kw_only(), py::arg("step"), py::arg("tracking"), py::arg("compression"),
-           py::arg("regularization"), py::arg("average"), py::arg("features"), py::arg("outputs"))
+           py::kw_only(), py::arg("outer_sees_samples"), py::arg("step"), py::arg("tracking"),
+           py::arg("compression"), py::arg("regularization"), py::arg("average"),
+           py::arg("features"), py::arg("outputs"))
       .def_static(
           "from_archive",
           [](const Archive& archive, std::shared_ptr<Kernel> kernel, const py::dict& functions,
-             Index tracked) {
+             Index tracked, bool outer_sees_samples) {
             detail::require_algorithm(archive, "compositional");
             return std::make_unique<Shared<General>>(compositional_from_archive(
-                archive, make_problem(functions, tracked), std::move(kernel)));
+                archive, make_problem(functions, tracked, outer_sees_samples), std::move(kernel)));
           },
-          py::arg("archive"), py::arg("kernel"), py::arg("functions"), py::arg("tracked"));
+          py::arg("archive"), py::arg("kernel"), py::arg("functions"), py::arg("tracked"),
+          py::arg("outer_sees_samples"));
   register_compositional(general);
 
   py::class_<Shared<PolicyEvaluation>> policy(module, "PolicyEvaluation");
@@ -156,16 +158,18 @@ void register_colk(py::module_& module) {
           "run",
           [](Shared<PolicyEvaluation>& model, const ConstRows& states,
              const Eigen::Ref<const Vector>& rewards, const ConstRows& next_states,
-             const Eigen::Ref<const Vector>& stay, Index batch_size) {
-            const Transitions all{states, rewards, next_states, stay};
-            return model.run_in_batches(
-                [&](PolicyEvaluation& m, const KeepGoing& keep_going) {
-                  return m.run(all, batch_size, keep_going);
-                },
-                batch_size);
+             const Eigen::Ref<const Vector>& discounts, const Eigen::Ref<const Vector>& ratios,
+             Index batch_size) {
+            const Transitions all{states, rewards, next_states, discounts, ratios};
+            return model.run_in_batches([&](PolicyEvaluation& m, const KeepGoing& keep_going) {
+              return m.run(all, batch_size, keep_going);
+            });
           },
-          py::arg("states"), py::arg("rewards"), py::arg("next_states"), py::arg("stay"),
-          py::arg("batch_size"))
+          py::arg("states"), py::arg("rewards"), py::arg("next_states"), py::arg("discounts"),
+          py::arg("ratios"), py::arg("batch_size"))
+      .def_property_readonly("tracker", reading<PolicyEvaluation>([](const PolicyEvaluation& m) {
+                               return m.tracker().expansion(0, 1);
+                             }))
       .def_property_readonly("tracker_order",
                              reading<PolicyEvaluation>([](const PolicyEvaluation& m) {
                                return m.tracker().model_order();

@@ -29,7 +29,6 @@ void register_drift(py::module_& module) {
   py::class_<DriftDetector>(module, "DriftDetector")
       .def(py::init())
       .def("observe", &observe, py::arg("losses"), py::arg("points"))
-      .def_property_readonly("is_drifting", &DriftDetector::is_drifting)
       .def_property_readonly("changes", &DriftDetector::changes);
 }
 

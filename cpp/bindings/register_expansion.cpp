@@ -29,6 +29,12 @@ Vector distance(const Span& span, const Points& points) {
   });
 }
 
+// A question to an expansion that Ctrl-C ends soon.
+template <auto question, class... Arguments>
+auto stoppable(const KernelExpansion& expansion, Arguments... arguments) {
+  return interruptible([&] { return (expansion.*question)(arguments...); });
+}
+
 }  // namespace
 
 void register_expansion(py::module_& module) {
@@ -49,15 +55,22 @@ void register_expansion(py::module_& module) {
             return interruptible([&] { return e(points); });
           },
           py::arg("points"), Unlocked())
-      .def("norm", &KernelExpansion::norm, Unlocked())
-      .def("inner", &KernelExpansion::inner, py::arg("other"), Unlocked())
-      .def("distance", &KernelExpansion::distance, py::arg("other"), Unlocked())
-      .def("combine", &KernelExpansion::combine, py::arg("a"), py::arg("other"), py::arg("b"),
+      .def("norm", &stoppable<&KernelExpansion::norm>, Unlocked())
+      .def("inner", &stoppable<&KernelExpansion::inner, const KernelExpansion&>, py::arg("other"),
            Unlocked())
+      .def("distance", &stoppable<&KernelExpansion::distance, const KernelExpansion&>,
+           py::arg("other"), Unlocked())
+      .def("combine", &stoppable<&KernelExpansion::combine, double, const KernelExpansion&, double>,
+           py::arg("a"), py::arg("other"), py::arg("b"), Unlocked())
       .def("scaled", &KernelExpansion::scaled, py::arg("factor"), Unlocked())
-      .def("gradient", &KernelExpansion::gradient, py::arg("points"), py::arg("output"), Unlocked())
+      .def("gradient", &stoppable<&KernelExpansion::gradient, const ConstRows&, Index>,
+           py::arg("points"), py::arg("output"), Unlocked())
       .def(
-          "span", [](const KernelExpansion& e) { return Span::of(e.dictionary()); }, Unlocked())
+          "span",
+          [](const KernelExpansion& e) {
+            return interruptible([&] { return Span::of(e.dictionary()); });
+          },
+          Unlocked())
       .def_property_readonly("model_order", &KernelExpansion::model_order)
       .def_property_readonly("dictionary",
                              [](const KernelExpansion& e) { return e.dictionary().points(); })
@@ -69,12 +82,13 @@ void register_expansion(py::module_& module) {
   module.def(
       "komp",
       [](const KernelExpansion& expansion, double budget, const std::vector<bool>& is_protected,
-         std::optional<Index> max_points) {
-        const Limit limit(budget, max_points.value_or(kUnlimited));
+         std::optional<Index> max_points, bool merges) {
+        const Limit limit(budget, max_points.value_or(kUnlimited),
+                          merges ? Way::unite : Way::project);
         return interruptible([&] { return compress(expansion, limit, is_protected); });
       },
       py::arg("expansion"), py::arg("budget"), py::arg("is_protected"),
-      py::arg("max_points") = py::none(), Unlocked());
+      py::arg("max_points") = py::none(), py::arg("merges") = false, Unlocked());
 
   // What os.register_at_fork is given.
   module.def("before_fork", &ForkSafeMutex::before_fork, Unlocked());

@@ -44,7 +44,8 @@ std::unique_ptr<Shared<Hybrid>> make_hybrid(const Shared<Spppot>& first, const S
   OrderWatch watch;
   watch.patience = patience;
   watch.cap = cap;
-  return std::make_unique<Shared<Hybrid>>(Hybrid(first.snapshot(), {step, damping}, watch));
+  return std::make_unique<Shared<Hybrid>>(
+      Hybrid(reading<Spppot>([](const Spppot& m) { return m; })(first), {step, damping}, watch));
 }
 
 using Numbers = std::vector<double>;
@@ -88,11 +89,9 @@ void register_steps(py::class_<Shared<Model>>& cls) {
   cls.def(
       "run",
       [](Shared<Model>& model, const ConstRows& samples, Index batch_size) {
-        return model.run_in_batches(
-            [&](Model& m, const KeepGoing& keep_going) {
-              return m.run(samples, batch_size, keep_going);
-            },
-            batch_size);
+        return model.run_in_batches([&](Model& m, const KeepGoing& keep_going) {
+          return m.run(samples, batch_size, keep_going);
+        });
       },
       py::arg("samples"), py::arg("batch_size"));
 }
@@ -202,7 +201,7 @@ void register_intensity(py::module_& module) {
   py::class_<Shared<Hybrid>> hybrid(module, "Hybrid");
   hybrid
       .def(py::init(&make_hybrid), py::arg("first"), py::kw_only(), py::arg("step"),
-           py::arg("damping"), py::arg("patience"), py::arg("cap"), Unlocked())
+           py::arg("damping"), py::arg("patience"), py::arg("cap"))
       .def_property_readonly("in_second_phase",
                              reading<Hybrid>([](const Hybrid& m) { return m.in_second_phase(); }));
   register_steps(hybrid);

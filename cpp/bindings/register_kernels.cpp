@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bindings.hpp"
+#include "interruptible.hpp"
 
 namespace py = pybind11;
 
@@ -103,7 +104,12 @@ void register_kernels(py::module_& module) {
       .def("describe", &Kernel::describe)
       .def("__repr__", &Kernel::describe)
       .def("check_features", &Kernel::check_features, py::arg("features"))
-      .def("block", &kernel_block, py::arg("a"), py::arg("b"), Unlocked(), "k(a_i, b_j)")
+      .def(
+          "block",
+          [](const Kernel& kernel, const ConstRows& a, const ConstRows& b) {
+            return interruptible([&] { return kernel_block(kernel, a, b); });
+          },
+          py::arg("a"), py::arg("b"), Unlocked(), "k(a_i, b_j)")
       .def("diagonal", &kernel_diagonal, py::arg("points"), Unlocked(), "k(x_i, x_i)")
       .def("gradient", &kernel_gradient, py::arg("a"), py::arg("b"), py::arg("weights"), Unlocked(),
            "Row j is sum_i weights[i, j] d/dx k(a_i, x) at x = b_j.")

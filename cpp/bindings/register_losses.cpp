@@ -31,9 +31,9 @@ void register_losses(py::module_& module) {
       .def("probabilities", &parsimon::probabilities, py::arg("predictions"),
            "Class probabilities, one row per sample; logistic losses only.")
       .def_property_readonly("is_classification", &Loss::is_classification)
+      .def_property_readonly("is_squared", &Loss::is_squared)
       .def_property_readonly("gives_probabilities",
                              [](const Loss& loss) { return as_probabilistic(loss) != nullptr; })
-      .def_property_readonly("has_curvature", &Loss::has_curvature)
       .def_property_readonly("regularizer_scale", &Loss::regularizer_scale)
       .def(py::pickle([](const Loss& loss) { return loss.describe(); }, &make_loss));
 

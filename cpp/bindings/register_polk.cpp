@@ -20,7 +20,16 @@ Polk::Refit begin_refit(SharedPolk& model) {
 
 void add_to_refit(const SharedPolk& model, Polk::Refit& refit, const ConstRows& samples,
                   const ConstRows& targets, const Eigen::Ref<const Vector>& sample_weights) {
-  model.use([&](const Polk& polk) { polk.add_to_refit(refit, samples, targets, sample_weights); });
+  interruptible([&] {
+    // A block that is interrupted half way leaves no sums.
+    Polk::Refit sums = refit;
+    model.use([&](const Polk& polk) { polk.add_to_refit(sums, samples, targets, sample_weights); });
+    std::swap(refit, sums);
+  });
+}
+
+void add_sums(const SharedPolk& model, Polk::Refit& refit, const LeastSquares::Sums& sums) {
+  model.use([&](const Polk& polk) { polk.add_to_refit(refit, sums); });
 }
 
 void finish_refit(SharedPolk& model, const Polk::Refit& refit) {
@@ -40,7 +49,8 @@ std::unique_ptr<SharedPolk> make(std::shared_ptr<Kernel> kernel, std::shared_ptr
 
 template <class Samples>
 RowMatrix coordinates(SharedPolk& model, const Samples& samples) {
-  return model.use([&](Polk& polk) { return polk.coordinates(samples); });
+  return interruptible(
+      [&] { return model.use([&](Polk& polk) { return polk.coordinates(samples); }); });
 }
 
 void assume(SharedPolk& model, const ConstRows& normal, const ConstRows& right,
@@ -49,25 +59,48 @@ void assume(SharedPolk& model, const ConstRows& normal, const ConstRows& right,
 }
 
 std::shared_ptr<Posterior> posterior(SharedPolk& model) {
-  return model.use([](Polk& polk) { return polk.posterior(); });
+  return interruptible([&] { return model.use([](Polk& polk) { return polk.posterior(); }); });
 }
 
 template <class Points>
 Vector variance(const Posterior& posterior, const Points& points) {
-  Vector variances(points.rows());
-  posterior.variance(points, variances);
-  return variances;
+  return interruptible([&] {
+    Vector variances(points.rows());
+    posterior.variance(points, variances);
+    return variances;
+  });
 }
 
 double compress(SharedPolk& model, double budget, std::optional<Index> max_points) {
-  const Limit limit(budget, max_points.value_or(kUnlimited));
-  return model.use([&](Polk& polk) { return polk.compress(limit).error; });
+  return interruptible([&] {
+    return model.use([&](Polk& polk) {
+      const bool merges = polk.settings().compression.way() == Way::unite;
+      const Way way = merges ? Way::unite : Way::project;
+      return polk.compress({budget, max_points.value_or(kUnlimited), way}).error;
+    });
+  });
 }
 
 }  // namespace
 
 void register_polk(py::module_& module) {
-  py::class_<Polk::Refit>(module, "Refit");
+  using Sums = LeastSquares::Sums;
+  py::class_<Sums>(module, "LeastSquaresSums")
+      .def(py::init([](RowMatrix normal, RowMatrix right, Vector squares, double outside,
+                       double count, double used) {
+             return Sums{
+                 std::move(normal), std::move(right), std::move(squares), outside, count, used};
+           }),
+           py::arg("normal"), py::arg("right"), py::arg("squares"), py::arg("outside"),
+           py::arg("count"), py::arg("used"))
+      .def_readonly("normal", &Sums::normal)
+      .def_readonly("right", &Sums::right)
+      .def_readonly("squares", &Sums::squares)
+      .def_readonly("outside", &Sums::outside)
+      .def_readonly("count", &Sums::count)
+      .def_readonly("used", &Sums::used);
+  py::class_<Polk::Refit>(module, "Refit")
+      .def_property_readonly("sums", [](const Polk::Refit& refit) { return refit.problem.sums(); });
   py::class_<Posterior, std::shared_ptr<Posterior>>(module, "Posterior")
       .def("variance", &variance<ConstSingleRows>, py::arg("points").noconvert(), Unlocked())
       .def("variance", &variance<ConstRows>, py::arg("points"), Unlocked());
@@ -82,9 +115,11 @@ void register_polk(py::module_& module) {
            py::arg("features"), py::arg("outputs"))
       .def("coordinates", &coordinates<ConstSingleRows>, py::arg("samples").noconvert(), Unlocked())
       .def("coordinates", &coordinates<ConstRows>, py::arg("samples"), Unlocked())
-      .def("scout", [](SharedPolk& model) { model.use([](Polk& p) { p.scout(); }); })
-      .def("stop_scouting",
-           [](SharedPolk& model) { model.use([](Polk& p) { p.stop_scouting(); }); })
+      .def(
+          "scout", [](SharedPolk& model) { model.use([](Polk& p) { p.scout(); }); }, Unlocked())
+      .def(
+          "stop_scouting", [](SharedPolk& model) { model.use([](Polk& p) { p.stop_scouting(); }); },
+          Unlocked())
       .def("compress", &compress, py::arg("budget"), py::arg("max_points"), Unlocked())
       .def("assume", &assume, py::arg("normal"), py::arg("right"), py::arg("solution"),
            py::arg("samples"), py::arg("ridge") = py::none(), Unlocked())
@@ -96,6 +131,7 @@ void register_polk(py::module_& module) {
       .def("begin_refit", &begin_refit, Unlocked())
       .def("add_to_refit", &add_to_refit, py::arg("refit"), py::arg("samples"), py::arg("targets"),
            py::arg("sample_weights"), Unlocked())
+      .def("add_sums_to_refit", &add_sums, py::arg("refit"), py::arg("sums"), Unlocked())
       .def("finish_refit", &finish_refit, py::arg("refit"), Unlocked())
       .def_property_readonly("iterate", reading<Polk>([](const Polk& p) { return p.iterate(); }));
   register_run<Polk, ConstSingleRows>(polk, py::arg("samples").noconvert());

@@ -30,12 +30,12 @@ void register_schedules(py::module_& module) {
       .def_property_readonly("value", &BudgetSchedule::value);
 
   py::class_<Compression>(module, "Compression")
-      .def(py::init([](const BudgetSchedule& budget, std::optional<Index> max_points) {
-             return Compression(budget, max_points.value_or(kUnlimited));
+      .def(py::init([](const BudgetSchedule& budget, std::optional<Index> max_points, bool merges) {
+             return Compression(budget, max_points.value_or(kUnlimited), merges);
            }),
-           py::arg("budget"), py::arg("max_points") = py::none())
+           py::arg("budget"), py::arg("max_points") = py::none(), py::arg("merges") = false)
       .def_static("growing", &Compression::growing, py::arg("budget"), py::arg("max_points"),
-                  py::arg("rate"))
+                  py::arg("rate"), py::arg("merges") = false)
       .def_static(
           "without_budget",
           [](const std::string& way, Index max_points, double rate, std::uint64_t seed) {

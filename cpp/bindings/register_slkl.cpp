@@ -25,12 +25,13 @@ void register_columns(py::module_& module) {
            py::arg("kernel"), py::arg("points"), py::arg("store_products"))
       .def(
           "prepare",
-          [](SharedColumns& columns, const ConstRows& samples, const ConstRows& targets) {
+          [](SharedColumns& columns, const ConstRows& samples, const ConstRows& targets,
+             const Vector& sample_weights) {
             return columns.run([&](KernelColumns& c, const auto& keep_going) {
-              return c.prepare(samples, targets, keep_going);
+              return c.prepare(samples, targets, keep_going, sample_weights);
             });
           },
-          py::arg("samples"), py::arg("targets"))
+          py::arg("samples"), py::arg("targets"), py::arg("sample_weights") = Vector())
       .def(
           "solve",
           [](SharedColumns& columns, Index output, double penalty, const Vector& start,
@@ -83,11 +84,12 @@ void register_slkl(py::module_& module) {
       .def(
           "predict",
           [](const Shared<KernelExpansion>& function, const ConstRows& points) {
-            return function.use([&](const KernelExpansion& f) { return f(points); });
+            return interruptible(
+                [&] { return function.use([&](const KernelExpansion& f) { return f(points); }); });
           },
           py::arg("points"), Unlocked())
       .def_property_readonly("expansion",
-                             [](const Shared<KernelExpansion>& f) { return f.snapshot(); })
+                             reading<KernelExpansion>([](const KernelExpansion& f) { return f; }))
       .def("span", &Shared<KernelExpansion>::span, Unlocked())
       .def_property_readonly("model_order", reading<KernelExpansion>([](const KernelExpansion& f) {
                                return f.model_order();

@@ -25,7 +25,8 @@ using Unlocked = py::call_guard<py::gil_scoped_release>;
 
 // A model that several threads may use at once: each mini-batch and each evaluation is one
 // uninterrupted access. The lock is only ever waited for without the GIL, which a kernel written
-// in Python needs while the lock is held. Such a kernel must not ask the model that is asking it.
+// in Python needs while the lock is held, and who forks before the lock is given back. Such a
+// kernel must not ask the model that is asking it.
 template <class Model>
 class Shared {
  public:
@@ -44,10 +45,6 @@ class Shared {
   auto use(Use&& access) {
     const std::unique_lock<ForkSafeMutex> lock(mutex_);
     return access(model_);
-  }
-
-  Model snapshot() const {
-    return use([](const Model& model) { return model; });
   }
 
   // The span of the model's points. To find it takes as long as many a mini-batch: it is kept until
@@ -71,37 +68,6 @@ class Shared {
   // taken, fewer than given after Ctrl-C, which is then raised.
   template <typename Train>
   Index run(const Train& train) {
-    return run(train, [] {});
-  }
-
-  // The same for samples in mini-batches. Ctrl-C also ends a mini-batch that is so large that it
-  // takes long: the model is then what it was before it.
-  template <typename Train>
-  Index run_in_batches(const Train& train, Index batch_size) {
-    if (batch_size <= kLargeBatch) return run(train);
-    std::optional<Model> before;
-    const auto interruptibly = [&](Model& model, const KeepGoing& keep_going) {
-      const Index start = model.samples();
-      Signals signals;
-      const Interruptible::KeepGoing in_between = [&] { return !signals.interrupt(); };
-      const Interruptible scope(in_between);
-      try {
-        return train(model, keep_going);
-      } catch (const Interrupted&) {
-        model = std::move(*before);
-        return model.samples() - start;
-      }
-    };
-    return run(interruptibly, [&] { before.emplace(model_); });
-  }
-
- private:
-  // Smaller mini-batches are over soon.
-  static constexpr Index kLargeBatch = 1000;
-
-  // prepare(): before each mini-batch.
-  template <typename Train, typename Prepare>
-  Index run(const Train& train, const Prepare& prepare) {
     Index taken = 0;
     {
       const py::gil_scoped_release unlocked;
@@ -112,7 +78,6 @@ class Shared {
         lock.unlock();
         const bool go_on = !signals.interrupt();
         lock.lock();
-        prepare();
         return go_on;
       };
       taken = train(model_, keep_going);
@@ -121,6 +86,24 @@ class Shared {
     return taken;
   }
 
+  // The same for models whose mini-batches change all or nothing, whatever is thrown inside. Ctrl-C
+  // also ends a mini-batch that takes long: the model is then what it was before it.
+  template <typename Train>
+  Index run_in_batches(const Train& train) {
+    return run([&](Model& model, const auto& keep_going) {
+      const Index start = model.samples();
+      Signals signals;
+      const Interruptible::KeepGoing in_between = [&] { return !signals.interrupt(); };
+      const Interruptible scope(in_between);
+      try {
+        return train(model, keep_going);
+      } catch (const Interrupted&) {
+        return model.samples() - start;
+      }
+    });
+  }
+
+ private:
   mutable ForkSafeMutex mutex_;
   Model model_;
   mutable std::shared_ptr<Span> span_;
@@ -190,7 +173,13 @@ void register_online(py::class_<Shared<Model>>& cls) {
           [](Shared<Model>& model, double half_life, bool adapts) {
             model.use([&](Model& m) { m.set_memory({half_life, adapts}); });
           },
-          py::arg("half_life"), py::arg("adapts"), Unlocked());
+          py::arg("half_life"), py::arg("adapts"), Unlocked())
+      .def(
+          "listen", [](Shared<Model>& model) { model.use([](Model& m) { m.listen(); }); },
+          Unlocked())
+      .def(
+          "raise_alarm", [](Shared<Model>& model) { model.use([](Model& m) { m.raise_alarm(); }); },
+          Unlocked());
 }
 
 // What models answer that learn from samples with targets.
@@ -216,11 +205,9 @@ void register_run(py::class_<Shared<Model>>& cls, const py::arg& samples) {
       "run",
       [](Shared<Model>& model, const Samples& given, const ConstRows& targets,
          const Eigen::Ref<const Vector>& sample_weights, Index batch_size) {
-        return model.run_in_batches(
-            [&](Model& m, const KeepGoing& keep_going) {
-              return m.run(given, targets, sample_weights, batch_size, keep_going);
-            },
-            batch_size);
+        return model.run_in_batches([&](Model& m, const KeepGoing& keep_going) {
+          return m.run(given, targets, sample_weights, batch_size, keep_going);
+        });
       },
       samples, py::arg("targets"), py::arg("sample_weights"), py::arg("batch_size"));
 }

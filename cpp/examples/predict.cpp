@@ -5,7 +5,11 @@
 //                                                      model has them, then the label after a tab
 //   predict raw model.parsimon < samples.txt           the model's own outputs; those of a density
 //                                                      are followed by the density
+//
+// If the model has columns of text, the samples are CSV, of which the first line has their names; a
+// cell with nothing in it is missing.
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -16,6 +20,7 @@
 namespace {
 
 using Sample = std::vector<double>;
+using Cells = std::vector<parsimon::Cell>;
 
 void print(const Sample& numbers) {
   for (const double number : numbers) std::cout << number << ' ';
@@ -31,15 +36,74 @@ void each_sample(parsimon::Index features, const std::function<void(const Sample
   }
 }
 
+// One line of CSV; two quotes within quotes are one.
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') {
+      if (quoted && i + 1 < line.size() && line[i + 1] == '"')
+        fields.back() += line[++i];
+      else
+        quoted = !quoted;
+    } else if (line[i] == ',' && !quoted) {
+      fields.emplace_back();
+    } else if (line[i] != '\r') {
+      fields.back() += line[i];
+    }
+  }
+  return fields;
+}
+
+parsimon::Cell cell_of(const std::string& field, bool is_text) {
+  parsimon::Cell cell;
+  if (is_text) cell.text = field;
+  if (!is_text && !field.empty()) cell.number = std::stod(field);
+  return cell;
+}
+
+void each_row(const parsimon::ColumnEncoding& columns,
+              const std::function<void(const Cells&)>& show) {
+  std::string line;
+  std::getline(std::cin, line);
+  const auto header = fields_of(line);
+  std::vector<std::size_t> places;
+  for (const std::string& name : columns.names()) {
+    const auto found = std::find(header.begin(), header.end(), name);
+    if (found == header.end()) throw parsimon::Error("There is no column " + name + ".");
+    places.push_back(static_cast<std::size_t>(found - header.begin()));
+  }
+  Cells sample(places.size());
+  while (std::getline(std::cin, line)) {
+    const auto fields = fields_of(line);
+    if (fields.size() != header.size()) throw parsimon::Error("A line has other columns: " + line);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      sample[i] = cell_of(fields[places[i]], columns.is_text(static_cast<parsimon::Index>(i)));
+    }
+    show(sample);
+    std::cout << '\n';
+  }
+}
+
+// show: takes a Sample, or Cells.
+template <class Model, class Show>
+void each(const Model& model, const Show& show) {
+  if (model.columns().has_text()) {
+    each_row(model.columns(), show);
+  } else {
+    each_sample(model.features(), show);
+  }
+}
+
 void regressor(const char* path) {
   const auto model = parsimon::load_regressor(path);
-  each_sample(model.features(), [&](const Sample& x) { print(model.predict(x)); });
+  each(model, [&](const auto& x) { print(model.predict(x)); });
 }
 
 void classifier(const char* path) {
   const auto model = parsimon::load_classifier(path);
   Sample values(static_cast<std::size_t>(model.scores()));
-  each_sample(model.features(), [&](const Sample& x) {
+  each(model, [&](const auto& x) {
     model.decision(x.data(), values.data());
     print(values);
     if (model.has_probabilities()) print(model.probabilities(x.data()));

@@ -94,6 +94,14 @@ int main(int argc, char** argv) {
     const Tally tally = attack(make(), name);
     bad += tally.changed + tally.wrong;
   };
+  run("growing", [] { return fuzz::polk(fuzz::growing(), true, false); });
+  run("nonparametric", [] { return fuzz::polk(fuzz::nonparametric(), false, false); });
+  run("merge, solved", [] { return fuzz::polk(Compression(Way::merge, 6), false, true); });
+  run("remove, solved", [] { return fuzz::polk(Compression(Way::remove, 6), false, true); });
+  run("project, solved", [] { return fuzz::polk(Compression(Way::project, 6), false, true); });
+  run("compositional", [] { return fuzz::compositional(); });
+  run("solved_density", [] { return fuzz::solved_density(); });
+  run("density on points", [] { return fuzz::solved_density_on_points(); });
   run("polk", [] { return fuzz::polk(BudgetSchedule::fixed(0.05), true, false); });
   run("newton", [] { return fuzz::polk(BudgetSchedule::fixed(0.05), false, true); });
   run("merge", [] { return fuzz::polk(Compression(Way::merge, 6), true, false); });

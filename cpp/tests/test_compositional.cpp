@@ -189,6 +189,69 @@ TEST(functions_on_blocks_make_the_same_model) {
   CHECK(wrong.model_order() == 0 && wrong.samples() == 0);
 }
 
+// One sample at a time, theta is the new one and xi the one before: as in mini-batches of such
+// pairs.
+TEST(single_samples_keep_the_risk) {
+  const Samples samples = curve(40, 11);
+  for (const Risk::Kind kind : {Risk::Kind::semideviation, Risk::Kind::moments}) {
+    Colk alone = make_colk(risk(kind), 0), paired = make_colk(risk(kind), 0);
+    Colk neutral = make_colk(risk(kind, 0), 0);
+    alone.run(samples.x, samples.y, unweighted, 1, forever);
+    neutral.run(samples.x, samples.y, unweighted, 1, forever);
+    paired.run(samples.x.topRows(1), samples.y.topRows(1), unweighted, 1, forever);
+    for (Index i = 1; i < 40; ++i) {
+      RowMatrix x(2, 2), y(2, 1);
+      x << samples.x.row(i), samples.x.row(i - 1);
+      y << samples.y.row(i), samples.y.row(i - 1);
+      paired.run(x, y, unweighted, 2, forever);
+    }
+    RowMatrix ours(40, 1), theirs(40, 1), without(40, 1);
+    alone.predict(samples.x, ours);
+    paired.predict(samples.x, theirs);
+    neutral.predict(samples.x, without);
+    CHECK((ours - theirs).cwiseAbs().maxCoeff() < 1e-12);
+    CHECK((ours - without).cwiseAbs().maxCoeff() > 1e-2);
+    CHECK(alone.samples() == 40);
+  }
+}
+
+TEST(the_sample_before_is_in_the_file_and_goes_with_the_weights) {
+  const Samples samples = curve(60, 12);
+  const Vector weights = (Vector::Random(60).array() + 1.5).matrix();
+  Colk straight = make_colk(risk(Risk::Kind::semideviation));
+  straight.run(samples.x.topRows(30), samples.y.topRows(30), weights.head(30), 1, forever);
+  Colk again = colk_from_archive(Archive::from_bytes(to_archive(straight).to_bytes()));
+  for (Colk* model : {&straight, &again}) {
+    model->run(samples.x.bottomRows(30), samples.y.bottomRows(30), weights.tail(30), 1, forever);
+  }
+  CHECK(to_archive(again).to_bytes() == to_archive(straight).to_bytes());
+  Archive archive = to_archive(straight);
+  archive.set("latest.sample", Vector(Vector::Zero(3)));
+  CHECK_THROWS(colk_from_archive(archive), Error);
+}
+
+TEST(where_the_outer_function_does_not_see_samples_all_of_a_mini_batch_is_xi) {
+  const Samples samples = curve(40, 13);
+  ProblemFunctions functions;
+  functions.inner = [](const ConstRows& f, const ConstRows& y) -> RowMatrix { return f - y; };
+  functions.inner_slopes = [](const ConstRows& f, const ConstRows&) -> RowMatrix {
+    return RowMatrix::Ones(f.rows(), 1);
+  };
+  functions.by_tracked = [](const ConstRows& f, const ConstRows&, const RowVector& g) {
+    return RowMatrix(RowMatrix::Constant(f.rows(), 1, 2 * g(0)));
+  };
+  Compositional<FunctionProblem> model(kernel, FunctionProblem(functions, 1, false), settings(0), 2,
+                                       1);
+  model.run(samples.x, samples.y, unweighted, 40, forever);
+  CHECK(model.model_order() == 40);
+  const double mean = -samples.y.mean();
+  CHECK_NEAR(model.tracked()(0), mean, 1e-12);
+  const RowMatrix weights = model.iterate().weights();
+  for (Index i = 0; i < 40; ++i) CHECK_NEAR(weights(i, 0), -0.2 * 2 * mean / 40, 1e-12);
+  functions.by_prediction = functions.by_tracked;
+  CHECK_THROWS(FunctionProblem(functions, 1, false), Error);
+}
+
 TEST(a_step_that_diverges_changes_nothing) {
   Samples samples = curve(60, 5);
   samples.y *= 1e40;
@@ -219,11 +282,12 @@ TEST(a_model_that_is_read_back_goes_on_with_the_same_bits) {
 
 TEST(files_with_weights_that_square_to_infinity_are_refused) {
   const Samples samples = curve(20, 8);
-  const Vector rewards = samples.y.col(0), stay = Vector::Ones(20);
+  const Vector rewards = samples.y.col(0), ahead = Vector::Constant(20, 0.9);
+  const Vector ratios = Vector::Ones(20);
   Colk colk = make_colk(risk(Risk::Kind::cvar));
   colk.run(samples.x, samples.y, unweighted, 8, forever);
   PolicyEvaluation policy(kernel, PolicyEvaluationSettings(), 2);
-  policy.run({samples.x, rewards, 2 * samples.x, stay}, 1, forever);
+  policy.run({samples.x, rewards, 2 * samples.x, ahead, ratios}, 1, forever);
   const auto check = [](const Archive& good, const std::string& name, auto read) {
     RowMatrix weights = good.get_matrix(name);
     for (const double bad : {1e100, -1e300}) {
@@ -247,18 +311,19 @@ TEST(a_tracker_that_has_grown_beyond_all_bounds_moves_nothing) {
   PolicyEvaluation policy(std::make_shared<Linear>(), PolicyEvaluationSettings(), 2);
   const RowMatrix states = RowMatrix::Constant(1, 2, 1.0), far = RowMatrix::Constant(1, 2, 1e10);
   const Vector one = Vector::Ones(1);
-  policy.run({states, one, states, one}, 1, forever);
+  policy.run({states, one, states, 0.9 * one, one}, 1, forever);
   Archive archive = to_archive(policy);
   archive.set("tracker.weights", RowMatrix(RowMatrix::Constant(1, 1, 9e99)));
   PolicyEvaluation grown = policy_evaluation_from_archive(archive);
   const std::string before = to_archive(grown).to_bytes();
-  CHECK_THROWS(grown.run({far, one, far, one}, 1, forever), DivergenceError);
+  CHECK_THROWS(grown.run({far, one, far, 0.9 * one, one}, 1, forever), DivergenceError);
   CHECK(to_archive(grown).to_bytes() == before);
 }
 
 TEST(a_cap_is_held_and_kept_in_the_file) {
   const Samples samples = curve(300, 9);
-  const Vector rewards = samples.y.col(0), stay = Vector::Ones(300);
+  const Vector rewards = samples.y.col(0), ahead = Vector::Constant(300, 0.9);
+  const Vector ratios = Vector::Ones(300);
   CompositionalSettings of_colk = settings(0.01);
   of_colk.compression = {BudgetSchedule::fixed(0.01), 7};
   Colk colk(kernel, RiskProblem(std::make_shared<SquaredLoss>(), risk(Risk::Kind::cvar)), of_colk,
@@ -269,7 +334,7 @@ TEST(a_cap_is_held_and_kept_in_the_file) {
   PolicyEvaluation policy(kernel, of_policy, 2);
   for (int round = 0; round < 2; ++round) {
     colk.run(samples.x, samples.y, unweighted, 8, forever);
-    policy.run({samples.x, rewards, 0.9 * samples.x, stay}, 3, forever);
+    policy.run({samples.x, rewards, 0.9 * samples.x, ahead, ratios}, 3, forever);
     CHECK(colk.model_order() == 7);
     CHECK(policy.model_order() == 9 && policy.tracker().model_order() == 5);
     colk = colk_from_archive(to_archive(colk));
@@ -281,12 +346,13 @@ TEST(a_cap_is_held_and_kept_in_the_file) {
 TEST(a_kernel_that_fails_leaves_the_value_function_and_its_tracker_as_they_were) {
   int calls_left = 1 << 30;
   const Samples samples = curve(120, 10);
-  const Vector rewards = samples.y.col(0), stay = Vector::Ones(120);
+  const Vector rewards = samples.y.col(0), ahead = Vector::Constant(120, 0.9);
+  const Vector ratios = Vector::Ones(120);
   for (const double budget : {0.0, 1e-3}) {
     PolicyEvaluationSettings given;
     given.compression = given.tracker_compression = BudgetSchedule::fixed(budget);
     PolicyEvaluation policy(reference::failing_kernel(1, calls_left), given, 2);
-    const Transitions all{samples.x, rewards, 0.9 * samples.x, stay};
+    const Transitions all{samples.x, rewards, 0.9 * samples.x, ahead, ratios};
     int failures = 0;
     for (Index start = 0; start < 120; start += 3) {
       calls_left = 1 << 30;
@@ -310,14 +376,15 @@ TEST(policy_evaluation_reads_its_tracker_before_updating_it) {
   Random random(7);
   const RowMatrix x = random.normal_points(50, 2), y = random.normal_points(50, 2);
   const Vector rewards = random.normal_points(50, 1).col(0);
-  Vector stay = Vector::Ones(50);
-  stay(13) = 0;
+  Vector discounts = Vector::Constant(50, 0.9);
+  discounts(13) = 0;
+  const Vector ratios = (Vector::Random(50).array() + 1).matrix();
   for (const bool gradient : {true, false}) {
     PolicyEvaluationSettings s;
     s.gradient = gradient;
     s.average = false;
     PolicyEvaluation model(kernel, s, 2);
-    model.run({x, rewards, y, stay}, 1, forever);
+    model.run({x, rewards, y, discounts, ratios}, 1, forever);
 
     RowMatrix points(100, 2);
     Vector value = Vector::Zero(100), tracker = Vector::Zero(100);
@@ -329,14 +396,15 @@ TEST(policy_evaluation_reads_its_tracker_before_updating_it) {
       }
     }
     for (Index t = 0; t < 50; ++t) {
-      const double ahead = 0.9 * stay(t);
+      const double ahead = discounts(t);
       const double difference =
           rewards(t) + ahead * gram.row(50 + t).dot(value) - gram.row(t).dot(value);
       const double expected = gradient ? gram.row(t).dot(tracker) : difference;
-      value(t) += 0.1 * expected;
+      const double step = 0.1 * ratios(t);
+      value(t) += step * expected;
       if (!gradient) continue;
-      value(50 + t) -= 0.1 * ahead * expected;
-      tracker(t) += 0.1 * (difference - expected);
+      value(50 + t) -= step * ahead * expected;
+      tracker(t) += step * (difference - expected);
     }
     RowMatrix values(50, 1);
     model.predict(x, values);

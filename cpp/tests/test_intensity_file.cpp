@@ -337,6 +337,31 @@ TEST(spppot_files_that_contradict_themselves_are_refused) {
   refused("factor.changes", -1);
 }
 
+// Kernel values that are numbers, but others, are seen as soon as there are nodes to compare with:
+// at the first step, which then changes nothing.
+TEST(other_kernel_values_of_the_nodes_are_refused_at_the_first_step) {
+  Archive archive =
+      to_archive(trained(on_coarse_grid(settings(0.3, BudgetSchedule::fixed(0.02))), 50));
+  RowMatrix values = archive.get_matrix("dictionary.kernel_with_nodes");
+  CHECK(values.size() > 0);
+  values(0, 0) += 1e-6;
+  archive.set("dictionary.kernel_with_nodes", values);
+  auto model = from<Spppot>(archive);
+  const std::string before = bytes(model);
+  CHECK(before == archive.to_bytes());
+  Random random(3);
+  const RowMatrix samples = bump(8, 2, random);
+  for (int i = 0; i < 2; ++i) {
+    bool refused = false;
+    try {
+      model.step(samples);
+    } catch (const Error&) {
+      refused = true;
+    }
+    CHECK(refused && bytes(model) == before);
+  }
+}
+
 TEST(newton_and_hybrid_files_that_contradict_themselves_are_refused) {
   const Archive good = to_archive(trained(newton(), 10));
   const Index size = good.get_matrix("dictionary").rows();

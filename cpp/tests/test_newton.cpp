@@ -342,6 +342,29 @@ TEST(stationary_losses_give_no_alarm_and_changes_do) {
   }
 }
 
+// One that listens finds nothing, and believes an alarm until the latest losses are those since.
+TEST(a_detector_that_listens_is_told) {
+  Random random(6);
+  DriftDetector detector;
+  detector.listen();
+  for (int i = 0; i < 2000; ++i) detector.observe(i < 1000 ? random.uniform() : 5);
+  CHECK(detector.changes() == 0 && !detector.is_drifting());
+  detector.raise_alarm();
+  CHECK(detector.changes() == 1 && detector.is_drifting());
+  CHECK_NEAR(detector.memory_to_keep(1e5, 50, 10), 0.5, 1e-12);
+  for (int i = 0; i < 100; ++i) detector.observe(random.uniform());
+  CHECK(detector.is_drifting());
+  DriftDetector again;
+  again.restore(detector.state());
+  CHECK(again.state() == detector.state());
+  for (DriftDetector* each : {&detector, &again}) {
+    each->observe(0.5);
+    CHECK(!each->is_drifting() && each->memory_to_keep(1e5, 50, 10) == 1);
+    for (int i = 0; i < 1000; ++i) each->observe(5);
+    CHECK(each->changes() == 1);
+  }
+}
+
 TEST(losses_that_come_back_end_an_alarm) {
   Random random(6);
   DriftDetector detector;

@@ -311,3 +311,104 @@ TEST(files_are_read_as_archives_are) {
   bytes[bytes.size() / 2] ^= 1;
   CHECK_THROWS(Predictor::from_bytes(bytes), Error);
 }
+
+namespace {
+
+// A number and a text, which become one number and three.
+Archive with_columns() {
+  Archive archive = file("gaussian(1)", normal(5, 4, 1), normal(5, 1, 2));
+  archive.set("pipeline", 1);
+  archive.set("pipeline.columns", 2);
+  archive.set("pipeline.column.0", "colour");
+  archive.set("pipeline.column.1", "size");
+  archive.set("pipeline.is_text", std::vector<std::int64_t>{1, 0});
+  archive.set("pipeline.mean", std::vector<double>{2});
+  archive.set("pipeline.scale", std::vector<double>{4});
+  archive.set("pipeline.places", std::vector<std::int64_t>{3});
+  archive.set("pipeline.categories", std::vector<std::int64_t>{1});
+  archive.set("pipeline.category.0.0", "red");
+  return archive;
+}
+
+std::string refusal_of_regressor(const Archive& archive) {
+  try {
+    const Regressor model(archive);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST(cells_are_encoded_as_the_pipeline_says) {
+  Archive archive = with_columns();
+  const Regressor model(archive);
+  CHECK(model.features() == 2 && model.columns().has_text());
+  CHECK(model.columns().names() == std::vector<std::string>({"colour", "size"}));
+  CHECK(model.columns().is_text(0) && !model.columns().is_text(1));
+  const auto is = [&](const Regressor& regressor, const Cell& colour, const Cell& size,
+                      const RowVector& encoded) {
+    return regressor.predict(std::vector<Cell>{colour, size})[0] == value_at(archive, encoded);
+  };
+  RowVector red(4), unknown(4), missing(4), last(4);
+  red << 1.5, 1, 0, 0;
+  unknown << 1.5, 0, 0, 0;
+  missing << 0, 1, 0, 0;
+  last << 1.5, 0, 0, 1;
+  CHECK(is(model, {0, "red"}, {8, ""}, red));
+  CHECK(is(model, {0, "blue"}, {8, ""}, unknown));
+  CHECK(is(model, {0, ""}, {8, ""}, unknown));
+  CHECK(is(model, {0, "red"}, {}, missing));
+  CHECK_THROWS(model.predict(std::vector<double>{1, 8}), Error);
+  CHECK_THROWS(model.predict(std::vector<Cell>(3)), Error);
+  CHECK_THROWS(model.predict(std::vector<Cell>{{0, "red"}, {kInfinity, ""}}), Error);
+  // The other places are taken.
+  archive.set("pipeline.categories", std::vector<std::int64_t>{2});
+  archive.set("pipeline.category.0.1", "green");
+  CHECK(is(Regressor(archive), {0, "blue"}, {8, ""}, last));
+}
+
+TEST(columns_that_do_not_fit_together_are_refused) {
+  CHECK(refusal_of_regressor(with_columns()).empty());
+  const auto refused = [](const std::string& name, const auto& value, const std::string& part) {
+    Archive archive = with_columns();
+    archive.set(name, value);
+    CHECK(contains(refusal_of_regressor(archive), part));
+  };
+  using Integers = std::vector<std::int64_t>;
+  refused("pipeline.columns", -1, "without columns");
+  refused("pipeline.columns", 3, "pipeline.is_text");
+  refused("pipeline.is_text", Integers{0, 0}, "pipeline.mean");
+  refused("pipeline.mean", std::vector<double>{kInfinity}, "not finite");
+  refused("pipeline.scale", std::vector<double>{0}, "not positive");
+  refused("pipeline.places", Integers{4}, "not that of its model");
+  refused("pipeline.places", Integers{7}, "cannot have");
+  refused("pipeline.places", Integers{Index{1} << 60}, "cannot have");
+  refused("pipeline.categories", Integers{3}, "cannot have");
+  refused("pipeline.categories", Integers{-1}, "cannot have");
+  refused("pipeline.categories", Integers{2}, "pipeline.category.0.1");
+  refused("pipeline.column.0", 1, "pipeline.column.0");
+}
+
+TEST(a_single_class_is_always_the_answer) {
+  for (const Index outputs : {1, 2}) {
+    Archive archive = file("gaussian(1)", normal(5, 2, 1), normal(5, outputs, 2));
+    archive.set("loss", outputs == 1 ? "binary_logistic" : "mirror_logistic");
+    for (const bool text : {true, false}) {
+      Archive told = archive;
+      told.set("labels.type", text ? "text" : "<i8");
+      if (text) told.set("labels.0", "only");
+      if (!text) told.set("labels", std::vector<std::int64_t>{7});
+      const Classifier model(told);
+      CHECK(model.labels().size() == 1 && model.scores() == 1);
+      const std::vector<double> x = {0.3, -0.4};
+      CHECK(model.predict(x).text() == (text ? "only" : "7"));
+      CHECK(model.probabilities(x.data()) == std::vector<double>{1});
+      double values[2], score = 0;
+      Predictor(told).predict(x.data(), values);
+      model.decision(x.data(), &score);
+      CHECK(score == (outputs == 1 ? values[0] : values[1] - values[0]));
+    }
+  }
+}

@@ -17,14 +17,15 @@ from ._core import DivergenceError
 from ._io import load
 from ._threads import get_num_threads, set_num_threads
 from .bsgd import BSGDClassifier, BSGDRegressor
-from .colk import COLKClassifier, COLKRegressor, CompositionalLearner, PolicyEvaluator
+from .colk import COLKClassifier, COLKRegressor, CompositionalLearner, PolicyEvaluator, QLearner
 from .compression import compress
 from .expansion import CompressionReport, KernelExpansion, komp
 from .novelty import POLKOneClass
 from .polk import POLKClassifier, POLKRegressor
-from .slkl import SLKLClassifier, SLKLRegressor, sparsity_path
+from .slkl import SLKLClassifier, SLKLRegressor, SLKLRegressorCV, sparsity_path
 from .spppot import (
     HybridIntensity,
+    MarkedIntensity,
     MirrorNewtonIntensity,
     SPPPOTClassifier,
     SPPPOTIntensity,
@@ -40,13 +41,16 @@ __all__ = [
     "DivergenceError",
     "HybridIntensity",
     "KernelExpansion",
+    "MarkedIntensity",
     "MirrorNewtonIntensity",
     "POLKClassifier",
     "POLKOneClass",
     "POLKRegressor",
     "PolicyEvaluator",
+    "QLearner",
     "SLKLClassifier",
     "SLKLRegressor",
+    "SLKLRegressorCV",
     "SPPPOTClassifier",
     "SPPPOTIntensity",
     "__version__",

@@ -1,4 +1,4 @@
-"""Warnings about what works but is hardly meant: each says what was seen and what to do."""
+"""Warnings about settings that work but are probably mistakes: what was seen, and what to do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from ._affine import MANY_FEATURES
 from ._checks import is_number, warn
+from .kernels import Kernel
 
 # Samples that are looked at.
 _SOME = 1000
@@ -17,6 +19,10 @@ _NARROW = 0.01
 # A model that keeps more than this share of so many samples does not stay small.
 _LARGE_SHARE = 0.5
 _FEWEST_SAMPLES = 1000
+# Samples whose distances are looked at, and how much of their mean these vary where all are alike.
+_FEW = 100
+_ALIKE = 0.2
+_RADIAL = ("rbf", "gaussian", "laplacian", "matern", "cauchy", "student_t")
 
 
 def warn_of_features_out_of_scale(estimator: Any, X: Any) -> None:
@@ -42,9 +48,39 @@ def warn_of_features_out_of_scale(estimator: Any, X: Any) -> None:
     )
 
 
-def warn_of_growth(estimator: Any, model: Any) -> None:
-    """Warn if a model without a cap has kept most of its samples."""
-    samples, order = model.samples, model.model_order - estimator._kept_points(model)
+def warn_of_equal_distances(estimator: Any, X: Any) -> None:
+    """Warn of a radial kernel that was asked for where all samples are equally far apart."""
+    kernel, (count, features) = getattr(estimator, "kernel", None), X.shape
+    if features <= MANY_FEATURES or count < 3 or not _is_radial(kernel):
+        return
+    some = X[:: max(1, count // _FEW)]
+    products = some @ some.T
+    products = np.asarray(products.toarray() if sparse.issparse(products) else products, float)
+    squares = products.diagonal()
+    apart = (squares[:, None] + squares - 2 * products)[np.triu_indices(len(squares), 1)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        alike = bool(apart.std() < _ALIKE * apart.mean())
+    if not alike:
+        return
+    warn(
+        f"{features:,} features: all samples are about equally far apart, which is all that the "
+        f"kernel {kernel!r} sees of them, and each point of the model takes {features:,} numbers. "
+        f"Use kernel='linear' on rows of norm 1."
+    )
+
+
+def _is_radial(kernel: Any) -> bool:
+    if isinstance(kernel, Kernel):
+        return any(name + "(" in kernel.core.describe() for name in _RADIAL)
+    return kernel in _RADIAL
+
+
+def warn_of_growth(estimator: Any, model: Any, samples: int) -> None:
+    """Warn if a model without a cap has kept most samples, in however many passes over them.
+
+    Where a stream goes on from a fit, those of all its epochs count.
+    """
+    order = model.model_order - estimator._kept_points(model)
     if samples < _FEWEST_SAMPLES or order < _LARGE_SHARE * samples or not _is_unbounded(estimator):
         return
     warn(

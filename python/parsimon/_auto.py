@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from . import kernels, schedules
+from ._affine import MANY_FEATURES, affine, diagonal, gram_of
 from ._core import NewtonSettings
 from ._lazy import lazy
 from ._stream import Samples
@@ -32,6 +34,8 @@ _NOISELESS = 1e-4
 _CLASSIFICATION_RIDGE = 0.1
 # Samples of which one pass finds a good dictionary.
 _ONE_PASS = 5_000
+# Of the squared budget, where a number of points was given: it decides, and no budget.
+_BENEATH_A_CAP = 1e-4
 # Multiples of the "scale" width among which gamma="auto" chooses.
 _WIDTHS = (2.0, 1.0, 0.5, 0.25, 0.125, 0.0625)
 
@@ -49,8 +53,8 @@ class _Ridge:
 class Choices:
     """What the core needs to know: as it was given, or else as the data say, once it is asked for.
 
-    The samples are all there are or, when streaming, the first ones of many. With an intercept, a
-    constant is added to the named kernel of a classifier.
+    The samples are all there are or, when streaming, the first ones of many; or a part of as many
+    as `size` says. With an intercept, a constant is added to the named kernel of a classifier.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Choices:
         *,
         streaming: bool,
         intercept: bool = True,
+        size: int | None = None,
     ) -> None:
         self._estimator = estimator
         self._streaming = streaming
@@ -68,12 +73,14 @@ class Choices:
         self._samples = samples
         self._classes = samples.n_classes
         self._intercept = intercept
-        self._size = len(samples)
+        self._size = len(samples) if size is None else size
         self._solves = getattr(estimator, "solver", "sgd") == "newton"
         # The mean square of what samples count, if they do not all count one: noise grows with it.
         self._count_spread = float(getattr(estimator, "_count_spread", 1.0))
         self._batch = min(int(estimator.batch_size), self._size)
-        self._X, self._targets = _subsample(samples, _SUBSAMPLE)
+        self._named = resolved(estimator.kernel, samples)
+        self._keeps = _keeps_sparse(self._named, samples)
+        self._X, self._targets = _subsample(samples, _SUBSAMPLE, sparse_too=self._keeps)
 
     @lazy
     def kernel(self) -> kernels.Kernel:
@@ -88,10 +95,12 @@ class Choices:
     @lazy
     def _candidates(self) -> list[kernels.Kernel]:
         """The kernels to choose among; just one unless the width was left open."""
-        given = self._estimator.kernel
+        given = self._named
         if isinstance(given, kernels.Kernel):
             return [given]
-        named = [kernels.from_name(given, gamma=gamma) for gamma in self._gammas()]
+        # A linear kernel has no width.
+        gammas = [1.0] if given == "linear" else self._gammas()
+        named = [kernels.from_name(given, gamma=gamma) for gamma in gammas]
         if self._classes and self._intercept:
             return [self._with_intercept(kernel) for kernel in named]
         return named
@@ -103,13 +112,13 @@ class Choices:
         if gamma == "median":
             return [_median_gamma(self._X)]
         scale = _scale_gamma(self._samples)
-        if gamma == "auto" and len(self._X) >= _ENOUGH:
+        if gamma == "auto" and self._X.shape[0] >= _ENOUGH:
             return [scale * width for width in _WIDTHS]
         return [scale]
 
     def _with_intercept(self, kernel: kernels.Kernel) -> kernels.Kernel:
         """Add a constant, without which the function must be pulled off zero point by point."""
-        largest = float(kernel.diag(self._X).max())
+        largest = float((diagonal(kernel, self._X) if self._keeps else kernel.diag(self._X)).max())
         return kernel + (_INTERCEPT * largest if largest > 0 else 1.0) * kernels.Constant()
 
     @lazy
@@ -121,7 +130,7 @@ class Choices:
             # Gradient steps do not come near the fit of a smaller ridge: a wide kernel that needs
             # one would never be learned.
             low, count = -1, 7
-        enough = len(self._X) >= _ENOUGH
+        enough = self._X.shape[0] >= _ENOUGH
         alphas = np.logspace(low, high, count) if enough else np.array([_CAUTIOUS_RIDGE])
         fits = [_fit_ridge(kernel, self._X, self._targets, alphas) for kernel in self._candidates]
         errors = [fit.error for fit in fits]
@@ -130,9 +139,9 @@ class Choices:
             return fits[best]
         # Where there is hardly any noise, the best width still shrinks as samples are added: look
         # again with more of them, at this width and the next narrower one.
-        if fits[best].alpha > _NOISELESS * self._candidates[best].diag(self._X).max():
+        if fits[best].alpha > _NOISELESS * diagonal(self._candidates[best], self._X).max():
             return fits[best]
-        X, targets = _subsample(self._samples, _SECOND_LOOK)
+        X, targets = _subsample(self._samples, _SECOND_LOOK, sparse_too=self._keeps)
         narrower = self._candidates[max(best - 1, 0) : best + 1]
         fits = [_fit_ridge(kernel, X, targets, alphas) for kernel in narrower]
         return min(fits, key=lambda fit: fit.error)
@@ -140,7 +149,7 @@ class Choices:
     @lazy
     def _largest_self(self) -> float:
         # A kernel that is zero on all samples (the linear one on zeros) learns at any rate.
-        return float(self._kernel.diag(self._X).max()) or 1.0
+        return float(diagonal(self._kernel, self._X).max()) or 1.0
 
     @lazy
     def regularization(self) -> float:
@@ -166,8 +175,11 @@ class Choices:
     @lazy
     def newton(self) -> NewtonSettings | None:
         """How the weights are solved, if they are."""
-        if not self._solves:
-            return None
+        return NewtonSettings(*self.solving) if self._solves else None
+
+    @property
+    def solving(self) -> tuple[float, float, float, bool]:
+        """The ridge, that of each sample, the half-life, and whether it adapts."""
         given = self._estimator.regularization
         if isinstance(given, str):
             # For all samples together: what the noise of the targets asks for does not grow with
@@ -179,9 +191,9 @@ class Choices:
         else:
             ridge, per_sample = 0.0, float(given) * self._loss.regularizer_scale
         half_life = self._estimator.half_life
-        never = isinstance(half_life, str) or half_life is None
-        lasting = np.inf if never else float(half_life)
-        return NewtonSettings(ridge, per_sample, lasting, half_life == "auto")
+        changes = not (half_life is None or isinstance(half_life, Real))
+        lasting = np.inf if changes or half_life is None else float(half_life)
+        return ridge, per_sample, lasting, changes
 
     @property
     def epochs(self) -> int:
@@ -233,15 +245,36 @@ class Choices:
         if self._solves:
             # A cap keeps the model small; what compression takes is solved again.
             weight *= 0.25
+            cap = getattr(self._estimator, "max_points", None)
+            if cap is not None and not isinstance(cap, str):
+                # As many points as were asked for, not fewer.
+                weight *= _BENEATH_A_CAP
         if self._classes:
             return 0.01 * self._largest_self / self._batch * weight
         return 0.02 * self._ridge.alpha * min(self._ridge.error, 1.0) / self._batch * weight
 
 
+def resolved(kernel: Any, samples: Samples) -> Any:
+    """Return the name of the kernel that "auto" stands for, or what was given."""
+    if not (isinstance(kernel, str) and kernel == "auto"):
+        return kernel
+    return "linear" if samples.X.shape[1] > MANY_FEATURES else "rbf"
+
+
+def _keeps_sparse(kernel: Any, samples: Samples) -> bool:
+    """Tell whether a part of sparse samples stays sparse for this kernel, or its name."""
+    if samples.X.shape[1] <= MANY_FEATURES:
+        return False
+    return kernel == "linear" if isinstance(kernel, str) else affine(kernel) is not None
+
+
 def choose_kernel(kernel: Any, gamma: Any, samples: Samples) -> kernels.Kernel:
     """Return a kernel for these samples, without looking at their targets."""
+    kernel = resolved(kernel, samples)
     if isinstance(kernel, kernels.Kernel):
         return kernel
+    if kernel == "linear":
+        return kernels.Linear()
     if gamma == "median":
         gamma = _median_gamma(_subsample(samples, _SUBSAMPLE)[0])
     elif isinstance(gamma, str):
@@ -256,13 +289,13 @@ def _stable(batch: int, largest_self: float, top: float) -> float:
 
 def stable_rate(kernel: kernels.Kernel, samples: Samples, batch: int) -> float:
     """Return the same for a kernel that is known, measured on a part of the data."""
-    X, _ = _subsample(samples, _SUBSAMPLE)
-    gram = kernel(X)
-    top = float(linalg.eigvalsh(gram)[-1]) / len(X)
+    X, _ = _subsample(samples, _SUBSAMPLE, sparse_too=_keeps_sparse(kernel, samples))
+    gram = gram_of(kernel, X) if sparse.issparse(X) else kernel(X)
+    top = float(linalg.eigvalsh(gram)[-1]) / len(gram)
     return _stable(min(batch, len(samples)), float(gram.diagonal().max()) or 1.0, top)
 
 
-def _subsample(samples: Samples, size: int) -> tuple[Array, Array]:
+def _subsample(samples: Samples, size: int, *, sparse_too: bool = False) -> tuple[Any, Array]:
     X, targets = samples.X, samples.targets
     if len(samples) > size:
         # Always the same ones: the choice must not depend on random_state.
@@ -270,13 +303,16 @@ def _subsample(samples: Samples, size: int) -> tuple[Array, Array]:
         X, targets = X[rows], targets[rows] if len(targets) else targets
     if samples.n_classes:
         targets = np.eye(samples.n_classes)[targets[:, 0].astype(int)]
-    X = X.toarray() if sparse.issparse(X) else X
+    if sparse.issparse(X) and not sparse_too:
+        X = X.toarray()
     return X.astype(np.float64, copy=False), targets
 
 
 def _scale_gamma(samples: Samples) -> float:
     """Return 1 / (n_features * variance), as scikit-learn does."""
     features = samples.X.shape[1]
+    if sparse.issparse(samples.X) and features > MANY_FEATURES:
+        return _sparse_scale_gamma(samples.X)
     size = mean = variance = 0.0
     # In blocks, through which sparse samples go just as well, and give the same bits.
     for X, *_ in samples.blocks(1):
@@ -289,6 +325,18 @@ def _scale_gamma(samples: Samples) -> float:
     for X, *_ in samples.blocks(1):
         variance += float(((X.astype(np.float64, copy=False) / size - mean) ** 2).sum())
     return _inverse_square(features * (variance / (len(samples) * features)), size)
+
+
+def _sparse_scale_gamma(X: Any) -> float:
+    """Return the same from the numbers that are not zero alone."""
+    values, count = X.data.astype(np.float64, copy=False), float(np.prod(X.shape, dtype=float))
+    size = float(np.abs(values).max(initial=0.0))
+    if size == 0:
+        return 1.0
+    mean = float((values / size).sum()) / count
+    zeros = count - len(values)
+    variance = (float(((values / size - mean) ** 2).sum()) + zeros * mean**2) / count
+    return _inverse_square(X.shape[1] * variance, size)
 
 
 def _median_gamma(X: Array) -> float:
@@ -316,7 +364,7 @@ def _inverse_square(square: float, size: float) -> float:
 
 
 def _fit_ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) -> _Ridge:
-    gram = kernel(X)
+    gram = gram_of(kernel, X) if sparse.issparse(X) else kernel(X)
     largest = float(np.abs(gram).max()) or 1.0
     # Beyond these, the squares of weights and kernel values are not numbers any more.
     if not 1e-100 < largest < 1e150:
@@ -341,7 +389,7 @@ def _fit_ridge(kernel: kernels.Kernel, X: Array, targets: Array, alphas: Array) 
     best = int(np.argmin(errors)) if variance > 0 else len(alphas) // 2
     return _Ridge(
         kernel=kernel,
-        top=float(values[-1] / len(X)),
+        top=float(values[-1] / len(gram)),
         alpha=float(alphas[best] * largest),
         error=float(errors[best]),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import os
 import sys
@@ -11,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 # What it returns, if anything, is not for those who only check.
 Check = Callable[[str, Any], object]
 
 _LARGEST = np.iinfo(np.int64).max
+_DATES = (np.datetime64, np.timedelta64, datetime.date, datetime.timedelta)
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
@@ -65,6 +68,40 @@ def count(*, auto: bool = False, optional: bool = False) -> Check:
             raise ValueError(f"{name} must be {wanted}; got {value!r}.")
 
     return check
+
+
+def refuse_dates(X: Any) -> None:
+    """Refuse samples with dates, which would become numbers of a unit that nobody chose."""
+    if not isinstance(X, (list, tuple, np.ndarray)) and not hasattr(X, "columns"):
+        return
+    try:
+        first = np.asarray(X[:1])
+    except (TypeError, ValueError):  # which validation has a sentence for
+        return
+    if first.dtype.kind not in "mMO":
+        return
+    all_dates = first.dtype.kind != "O"
+    values = [] if all_dates else first.ravel().tolist()
+    dates = [j for j, value in enumerate(values) if isinstance(value, _DATES)]
+    if not (all_dates or dates):
+        return
+    column = 0 if all_dates else dates[0]
+    name = repr(str(X.columns[column])) if hasattr(X, "columns") else str(column)
+    raise _of_dates("Samples must be numbers", name)
+
+
+def refuse_dates_in(name: str, values: NDArray[Any]) -> None:
+    """Refuse a column of dates, each of which would be a category of its own."""
+    first = values[:1].tolist() if values.dtype == object else []
+    if values.dtype.kind in ("m", "M") or any(isinstance(value, _DATES) for value in first):
+        raise _of_dates("Columns must be numbers or text", repr(name))
+
+
+def _of_dates(expected: str, column: str) -> ValueError:
+    return ValueError(
+        f"{expected}, but column {column} holds dates or durations. Give them in a unit of your "
+        f"choice, such as hours: (t - t.min()) / numpy.timedelta64(1, 'h')."
+    )
 
 
 def choice(*words: str, optional: bool = False) -> Check:

@@ -13,8 +13,8 @@ from ._checks import is_number
 Array = NDArray[np.float64]
 
 NOTHING = np.empty(0)
-# In a stream, each class is taken to have had so many samples before: the first one of a class that
-# comes late does not outweigh all others.
+# In a stream, each class counts as having had so many samples before, so that the first sample of a
+# late class does not outweigh all others.
 _PRIOR = 5.0
 
 

@@ -15,6 +15,7 @@ from . import _class_weight, _core, _stream
 from ._checks import choice
 from ._class_weight import check_class_weight, times
 from ._docs import OF_CLASSIFIERS, documented
+from ._drift import check_half_life
 from ._first_samples import Start
 from ._formula import Classes, Head
 from ._labels import Labels
@@ -52,7 +53,12 @@ class Classifier(ClassifierMixin, ModelEstimator):
     classes_: NDArray[Any]
     _counts_: Array  # how many samples of each class there were, if it matters
 
-    _words = {**WORDS, "loss": choice(*_LOSSES), "class_weight": check_class_weight}
+    _words = {
+        **WORDS,
+        "loss": choice(*_LOSSES),
+        "class_weight": check_class_weight,
+        "half_life": check_half_life,
+    }
     # A subclass may make it a hyper-parameter.
     loss = "logistic"
     learning_rate_ = LEARNING_RATE
@@ -120,6 +126,24 @@ class Classifier(ClassifierMixin, ModelEstimator):
             self._learn_first(X, y, checked_weight(sample_weight, X), labels, known)
             self._heard = copy.copy(classes)
         return self
+
+    def _samples_again(self, X: ArrayLike, y: ArrayLike, sample_weight: Any) -> Samples:
+        """Return samples of the classes that the model knows, weighed as in `fit`."""
+        X, y = self._validate(X, y, reset=False)
+        unknown = [
+            label
+            for label in Labels.of_stream(None, None, y).classes.tolist()
+            if label not in self.classes_.tolist()
+        ]
+        if unknown:
+            raise ValueError(
+                f"y has the labels {unknown}, but the model knows {self.classes_.tolist()}: learn "
+                f"them first, with partial_fit."
+            )
+        targets = Labels(self.classes_).encode(y)
+        by_class = _class_weight.of_stream(self.class_weight, self.classes_, targets, NOTHING)[0]
+        weight = times(checked_weight(sample_weight, X), by_class)
+        return Samples(X, targets, weight, n_classes=len(self.classes_))
 
     def _learn_first(
         self, X: Any, y: Any, weight: Array, labels: Labels, known: NDArray[Any] | None

@@ -55,15 +55,19 @@ def _polk(archive: Archive, kernel: Kernel) -> Estimator:
     given = given_by(archive, "parsimony") | {"kernel": kernel}
     polk = given | _solver(archive)
     rule = archive.get("maintenance", "none")
+    if "unite" in rule:
+        polk["compression"] = "merge"
+        if not len(archive["maintenance.parameters"]):
+            return _learned(archive, POLKClassifier, POLKRegressor, polk)
     if rule == "none":
         return _learned(archive, POLKClassifier, POLKRegressor, polk)
     cap, rate = archive["maintenance.parameters"][:2].tolist()
     words = ("budget", "parsimony")
-    if rule == "growing":  # a cap that grows is one that is left to us
+    if rule.startswith("growing"):  # a cap that grows is one that is left to us
         polk = {name: value for name, value in polk.items() if name not in words}
         return _learned(archive, POLKClassifier, POLKRegressor, polk | {"max_points": "auto"})
     # BSGD has a cap and no budget; POLK may have both. If weights are solved, they are the same.
-    if rule == "project" and (given.get("budget") != 0 or "newton" in archive):
+    if rule == "unite" or (rule == "project" and (given.get("budget") != 0 or "newton" in archive)):
         return _learned(archive, POLKClassifier, POLKRegressor, polk | {"max_points": int(cap)})
     bsgd = {name: value for name, value in polk.items() if name not in words}
     bsgd |= {"max_points": int(cap), "maintenance": rule, "maintenance_rate": rate}

@@ -18,6 +18,7 @@ Class = TypeVar("Class", bound=type)
 SHARED = """
 kernel : parsimon.kernels.Kernel or str, default={default}
     A kernel, or the name of one as in scikit-learn ("rbf", "laplacian", "poly", "linear"...).
+    "auto" is "rbf" up to 2,000 features and "linear" above.
 gamma : float, "scale" or "median", default={default}
     Width of a kernel given by name, as in scikit-learn: 1 / (n_features * X.var()) for
     "scale"; from the median distance between samples for "median".
@@ -33,19 +34,27 @@ budget : float or parsimon.schedules.AdaptiveBudget, optional
     that clears them has a floor (docs/guarantees.md): "budget" of ``trace_`` says so.
 max_points : int, "auto" or None, default={default}
     The largest number of points, whatever error that takes. "auto": for t samples of a stream
-    1.9 t^(2/3), of ``fit`` 1.15 t^(2/3), of regression 8 t^(2/3), at most 2,200; no cap if a
+    1.6 t^(2/3), of ``fit`` 0.55 t^(3/4), of regression 8 t^(2/3), at most 2,200; no cap if a
     budget or a parsimony constant is given or with ``solver="sgd"``. None: as many as the budget
     needs.
+compression : {"remove", "merge"}, default={default}
+    How the model is kept small. "remove": the point goes that the others explain best. "merge": or
+    it and another one are replaced by a point between them, if that moves the function less; the
+    same budget then buys a smaller model, whose points are no samples. Slower, and only for kernels
+    with a gradient.
 solver : {"newton", "sgd"}, default={default}
     How the weights on the dictionary are found. "newton" solves for them from all samples seen,
     kept as second-order statistics; stochastic gradient steps only find the points. "sgd": the
     papers' algorithm, whose gradient steps are the weights.
-half_life : float, "auto" or None, default={default}
+half_life : float, "auto", detector or None, default={default}
     How a stream forgets: the number of samples after which a sample counts half or, with
     ``solver="sgd"``, an iterate in the average that predicts. None: nothing is forgotten, and
     averages are over about the last quarter of all iterates, as they always are in ``fit``. "auto":
     nothing is forgotten (with "sgd", iterates are, with a half-life of 1,000 samples), unless the
-    losses become larger than the model expects; then the past fades until they are not.
+    losses become larger than the model expects; then the past fades until they are not. An object
+    with ``update(loss)`` and ``drift_detected``, as those of ``river.drift``: the same, but it says
+    when; of each sample of a stream a copy of it is shown whether its label was mistaken, or how
+    far off its target was predicted (in standard deviations with ``normalize_y``).
 schedule : {"constant", "inverse", "sqrt"} or parsimon.schedules.PowerLaw, default={default}
     How the learning rate changes along the stream.
 regularization : float or "auto", default={default}
@@ -66,6 +75,10 @@ normalize_y : bool, default={default}
 refit : bool, default={default}
     Whether ``fit`` ends with solving for the weights on the dictionary found, from all samples at
     once (with ``solver="sgd"``: for the squared loss only). ``partial_fit`` never does.
+refine : bool or tuple, default={default}
+    Whether ``fit`` ends with moving the points of the dictionary, together with their weights, as
+    :meth:`refine_on` does: fewer points are as good then. True is ``("points",)``. Only with
+    ``solver="newton"``.
 dtype : {"float64", "float32"}, default={default}
     Precision of the products between samples and the points of the model; "float32" is faster
     on many features. The model itself is always kept in double precision.
@@ -105,7 +118,7 @@ trace_ : dict of ndarray
     "drift", how often the stream was found to have changed (``drift_`` has the samples).
 drift_ : ndarray of int
     How many samples there were each time the stream was found to have changed, which is looked for
-    with ``half_life="auto"``; the latest 1,024.
+    with ``half_life="auto"`` or a detector; the latest 1,024.
 X : {array-like, sparse matrix} of shape (n_samples, n_features)
     The samples.
 sample_weight : array-like of shape (n_samples,), optional

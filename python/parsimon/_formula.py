@@ -30,6 +30,13 @@ class Scaling:
         scaled = (X - self.mean) * self.factor
         return np.where(np.isnan(scaled), 0.0, scaled) if self.takes_missing else scaled
 
+    def undo(self, scaled: Array) -> Array:
+        """Return samples as they were; what is always scaled to 0 is the mean."""
+        return np.asarray(
+            self.mean
+            + np.divide(scaled, self.factor, out=np.zeros_like(scaled), where=self.factor != 0)
+        )
+
     def then(self, other: Scaling) -> Scaling:
         """Return both as one: (x - m1) f1, then (. - m2) f2."""
         if other.takes_missing and not self.takes_missing:
@@ -74,6 +81,8 @@ class Classes:
 
     def probabilities(self, values: Array) -> Array:
         """Return the probability of each class."""
+        if len(self.classes) == 1:
+            return np.ones((len(values), 1))
         if self.calibration is not None:
             slope, offset = self.calibration
             return binary(values[:, 0] * slope[0] + offset[0])

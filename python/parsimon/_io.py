@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from . import _core, kernels
+from ._drift import is_detector
 from ._meaning import NUMBERS, read_meaning, text_array, write_meaning
 from ._slim_file import without_training
 from .expansion import KernelExpansion
@@ -23,8 +24,17 @@ if TYPE_CHECKING:
 _ESTIMATOR = "estimator"
 _PARAMETERS = "estimator.parameters"
 _FITTED = "estimator.fitted"
-# What most have none of: first samples of a stream, how many there were of each class.
-_MAY_BE_EMPTY = ("_first_", "_counts_", "_predicts_only_")
+# What most have none of, and only training needs: first samples of a stream, how many there were of
+# each class, what transitions have said, what was measured along the way.
+_MAY_BE_EMPTY = (
+    "_first_",
+    "_counts_",
+    "_differences_",
+    "_replay_",
+    "_predicts_only_",
+    "_buffer_",
+    "_validation_",
+)
 
 
 def save(
@@ -39,14 +49,20 @@ def save(
     archive = checked_archive(estimator, training=training)
     if more is not None:
         more(archive)
+    read_back(archive, estimator._kernel_, path).write(os.fspath(path))
+
+
+def read_back(archive: _core.Archive, kernel: kernels.Kernel, path: Any = None) -> _core.Archive:
+    """Return what the bytes of an archive hold, once it is known that it can be read."""
     written = _core.Archive.from_bytes(archive.to_bytes())
     try:
-        _from_archive(written, estimator._kernel_)
+        _from_archive(written, kernel)
     except (ValueError, *_BROKEN) as error:
+        where = "" if path is None else f" to {os.fspath(path)!r}"
         raise ValueError(
-            f"Nothing was written to {os.fspath(path)!r}: the file could not be read again. {error}"
+            f"Nothing was written{where}: the file could not be read again. {error}"
         ) from error
-    written.write(os.fspath(path))
+    return written
 
 
 def checked_archive(estimator: ModelEstimator, *, training: bool = True) -> _core.Archive:
@@ -62,6 +78,12 @@ def check_path(path: Any) -> None:
         raise ValueError("The path is empty: give the name of a file.")
     if ("\0" if isinstance(name, str) else b"\0") in name:
         raise ValueError(f"The path {name!r} holds a null character, which no file name can.")
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"The path {name!r} holds characters that no file name can here."
+        ) from None
 
 
 def _check_can_be_saved(estimator: ModelEstimator) -> None:
@@ -83,16 +105,21 @@ def _check_can_be_saved(estimator: ModelEstimator) -> None:
 
 def to_archive(estimator: ModelEstimator, *, training: bool = True) -> _core.Archive:
     """Return everything that the estimator is, or what it needs to predict."""
-    archive: _core.Archive = estimator._model.to_archive()
+    archive: _core.Archive = estimator._fitted_model().to_archive()
     fitted = {name: getattr(estimator, name) for name in _fitted(estimator)}
     if not training:
         archive = without_training(archive)
         fitted = {name: value for name, value in fitted.items() if name not in _MAY_BE_EMPTY}
         fitted["_predicts_only_"] = True
+        if "_scores_" in fitted:  # of the latest samples, for a threshold that moves
+            fitted["_scores_"] = fitted["_scores_"][:0]
     for name, value in estimator._entries().items():
         archive[name] = value
     archive[_ESTIMATOR] = type(estimator).__name__
-    archive[_PARAMETERS] = _to_json(estimator.get_params(deep=False))
+    given = estimator.get_params(deep=False)
+    if not training:  # where nothing watches the stream any more
+        given = {name: None if is_detector(value) else value for name, value in given.items()}
+    archive[_PARAMETERS] = _to_json(given)
     archive[_FITTED] = _to_json(write_meaning(archive, fitted))
     return archive
 
@@ -218,6 +245,7 @@ def _adaptive(target: Any, parsimony: Any = "auto") -> dict[str, Any]:
 # Parameters of earlier versions: the estimators that had them, their names, what they are now.
 _RENAMED: list[tuple[str, str, Callable[[Any, dict[str, Any]], dict[str, Any]]]] = [
     ("BSGD", "budget", lambda value, _: {"max_points": value}),
+    ("SLKL", "sparsity", lambda value, others: {"sparsity" if "nu" in others else "nu": value}),
     ("", "max_model_order", lambda value, _: _adaptive(value)),
     ("", "target_model_order", lambda value, others: _adaptive(value, others["parsimony"])),
 ]
@@ -314,6 +342,12 @@ def _encode(name: str, value: Any) -> Any:
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if is_detector(value):
+        raise ValueError(
+            f"The model cannot be saved because {name} is {value!r}, an object of its own that a "
+            f"model file cannot keep: save(path, training=False) keeps what predictions need; to "
+            f"learn on, use {name}='auto' from the beginning, or pickle."
+        )
     if isinstance(value, (list, tuple)):  # a domain, bandwidths or the cells of a grid
         return {"sequence": [_encode(name, item) for item in value]}
     raise ValueError(
@@ -322,14 +356,14 @@ def _encode(name: str, value: Any) -> Any:
     )
 
 
-def _from_json(text: str, kernel: kernels.Kernel) -> dict[str, Any]:
+def _from_json(text: str, kernel: kernels.Kernel | None = None) -> dict[str, Any]:
     values = json.loads(text)
     if not isinstance(values, dict):
         raise TypeError("its parameters are not named")
     return {str(name): _decode(value, kernel) for name, value in values.items()}
 
 
-def _decode(value: Any, kernel: kernels.Kernel) -> Any:
+def _decode(value: Any, kernel: kernels.Kernel | None) -> Any:
     if not isinstance(value, dict):
         return value
     if "kernel" in value:

@@ -27,7 +27,7 @@ class Labels:
         if len(classes) < 2:
             raise ValueError(
                 f"A classifier needs samples of at least 2 classes; y has only one class, "
-                f"{classes[0]!r}."
+                f"{classes.tolist()[0]!r}."
             )
         return cls(classes)
 
@@ -54,12 +54,22 @@ class Labels:
     def encode_known(self, y: Any) -> Array | None:
         """Return the same for integers or texts that are all known, and None for anything else."""
         kinds = y.dtype.kind, self.classes.dtype.kind
+        if kinds in _TEXT_OBJECTS:
+            return self._encode_objects(y)
         if kinds not in _QUICK:
             return None
         numbers = self.classes.searchsorted(y)
         if (self.classes.take(numbers, mode="clip") != y).any():
             return None
         return np.asarray(numbers[:, None], dtype=np.float64)
+
+    def _encode_objects(self, y: Any) -> Array | None:
+        places = {label: place for place, label in enumerate(self.classes.tolist())}
+        try:
+            numbers = [places[label] for label in y.tolist()]
+        except (KeyError, TypeError):  # something new, or what cannot be a label
+            return None
+        return np.array(numbers, dtype=np.float64)[:, None]
 
     def scores(self, values: Array) -> Array:
         """Return the core's outputs as a decision function: for two classes, one number.
@@ -94,6 +104,8 @@ class Labels:
 
 # Types of labels, and of those that are known, that compare without further ado.
 _QUICK = {("U", "U"), ("b", "b"), *((a, b) for a in "iu" for b in "iu")}
+# Texts as objects, as in columns of pandas and of CSV files.
+_TEXT_OBJECTS = {("O", "O"), ("O", "U")}
 
 
 def _unseen(labels: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:

@@ -10,11 +10,19 @@ entry              holds
 ``labels.<i>``     label i, if they are texts, or integers that 64 bits with a sign do not hold
 ``labels.type``    NumPy's name of their type, ``text``, or ``object`` for texts in such an array
 ``threshold``      of a detector of novelties: outliers are samples whose output is below it
+``votes``          of a classifier that was compressed: whether there is an output for each pair of
+                   classes, whether its decision function has a number for each class all the same,
+                   and whether that decides
+``calibration.*``  of the same: ``slope`` and ``offset`` of the logits, one for each output
+``density.*``      of a density that was compressed: what is subtracted from its logarithm,
+                   ``log_volume``; ``mirror``, ``mirror.parameters``, ``domain.lower`` and
+                   ``domain.upper`` as those of other densities, the last two only if it has bounds
 =================  ================================================================================
 """
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -28,6 +36,8 @@ NUMBERS = re.compile(r"[<>|=][biuf][1248]")
 
 # Attributes that are numbers as they are, and their entries.
 _VECTORS = {"intercept_": "output.mean", "_scale_": "output.scale"}
+_VOTES = ("_votes_", "_per_class_", "_by_score_")
+_CALIBRATION = {"_slope_": "calibration.slope", "_offsets_": "calibration.offset"}
 
 
 def write_meaning(archive: _core.Archive, fitted: dict[str, Any]) -> dict[str, Any]:
@@ -42,7 +52,25 @@ def write_meaning(archive: _core.Archive, fitted: dict[str, Any]) -> dict[str, A
         archive["threshold"] = float(rest.pop("offset_"))
     if "classes_" in rest:
         _write_labels(archive, rest.pop("classes_"))
+    if "_votes_" in rest:
+        _write_labels(archive, rest.pop("_labels_"))
+        archive["votes"] = np.array([int(rest.pop(name)) for name in _VOTES])
+        for attribute, entry in _CALIBRATION.items():
+            numbers = rest.pop(attribute)
+            if len(numbers):
+                archive[entry] = numbers
+    if "_log_volume_" in rest:
+        _write_density(archive, rest)
     return rest
+
+
+def _write_density(archive: _core.Archive, rest: dict[str, Any]) -> None:
+    archive["density.log_volume"] = float(rest.pop("_log_volume_"))
+    archive["mirror"] = rest.pop("_mirror_")
+    archive["mirror.parameters"] = np.asarray(rest.pop("_mirror_numbers_"), dtype=np.float64)
+    box = rest.pop("_box_")
+    if rest.pop("_bounded_"):
+        archive["domain.lower"], archive["domain.upper"] = box
 
 
 def read_meaning(archive: _core.Archive, outputs: int) -> dict[str, Any]:
@@ -52,9 +80,35 @@ def read_meaning(archive: _core.Archive, outputs: int) -> dict[str, Any]:
         fitted["_single_"] = archive["output.single"] != 0
     if "threshold" in archive:
         fitted["offset_"] = archive["threshold"]
-    if "labels.type" in archive:
+    if "votes" in archive:
+        flags = archive["votes"].tolist()
+        fitted |= {name: flag != 0 for name, flag in zip(_VOTES, flags, strict=True)}
+        # As many classes as there are pairs of them.
+        pairs = fitted["_votes_"]
+        count = (1 + math.isqrt(1 + 8 * outputs)) // 2 if pairs else max(outputs, 2)
+        fitted["_labels_"] = _read_labels(archive, count)
+        for attribute, entry in _CALIBRATION.items():
+            fitted[attribute] = archive[entry] if entry in archive else np.empty(0)
+    elif "labels.type" in archive:
         fitted["classes_"] = _read_labels(archive, max(outputs, 2))
+    if "density.log_volume" in archive:
+        fitted |= _read_density(archive)
     return fitted
+
+
+def _read_density(archive: _core.Archive) -> dict[str, Any]:
+    bounded = "domain.lower" in archive
+    faces = [archive["domain.lower"], archive["domain.upper"]] if bounded else None
+    # A file without points may claim any number of features, which cost it nothing.
+    points, features = archive["dictionary"].shape
+    sides = features if points else 0
+    return {
+        "_log_volume_": archive["density.log_volume"],
+        "_mirror_": archive["mirror"],
+        "_mirror_numbers_": archive["mirror.parameters"],
+        "_bounded_": bounded,
+        "_box_": np.zeros((2, sides)) if faces is None else np.stack(faces),
+    }
 
 
 def check_labels(classes: NDArray[Any]) -> None:
@@ -92,6 +146,8 @@ def _read_labels(archive: _core.Archive, count: int) -> NDArray[Any]:
         if not np.array_equal(classes, stored):
             raise ValueError(f"The labels in the file are none of the type {name!r}.")
         return classes
+    if count == 2 and "labels.1" not in archive:  # there was only one class so far
+        count = 1
     texts = [archive[f"labels.{i}"] for i in range(count)]
     if name in ("text", "object"):
         return text_array(texts, as_objects=name == "object")

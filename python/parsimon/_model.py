@@ -16,10 +16,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _io
-from ._checks import Check, check_flag
+from ._checks import Check, check_flag, refuse_dates
 from ._first_samples import is_kept
 from ._formula import Head, Values
 from ._parameters import WORDS, check_together
+from ._primal import read_model
 from ._stream import block_rows
 from ._threads import threads_of
 from .expansion import KernelExpansion
@@ -87,8 +88,8 @@ class ModelEstimator(BaseEstimator):
     _words: ClassVar[Mapping[str, Check]] = WORDS
     # Names of the core's algorithms whose models this estimator can have.
     _algorithms: ClassVar[tuple[str, ...]] = ()
-    # Rules by which points of its models may go where there are too many.
-    _rules: ClassVar[tuple[str, ...]] = ("none", "project", "growing")
+    # How points may go where there are too many (`maintenance` in files of its models).
+    _rules: ClassVar[tuple[str, ...]] = ("none", "project", "growing", "unite", "growing, unite")
     # What samples may be: the core takes some precisions as they are, mini-batch by mini-batch.
     _floats: ClassVar[tuple[type, ...]] = (np.float64, np.float32)
     _takes_sparse: ClassVar[bool] = True
@@ -125,6 +126,7 @@ class ModelEstimator(BaseEstimator):
         return self._validate(X, reset=reset)
 
     def _validate(self, *arrays: Any, reset: bool, **options: Any) -> Any:
+        refuse_dates(arrays[0])
         kinds = {"accept_sparse": "csr" if self._takes_sparse else False, "dtype": self._floats}
         return validate_data(self, *arrays, order="C", reset=reset, **kinds, **options)
 
@@ -179,6 +181,10 @@ class ModelEstimator(BaseEstimator):
     def _finish_fit(self, model: Any, samples: Any) -> None:
         """Do what fit does once all epochs are over."""
 
+    def _samples_of_points(self, size: int) -> int:
+        """Return how many of so many samples fit needs to find the points among."""
+        return size
+
     # How samples of a stream are weighed before they are learned from, if they are.
     _weigh: Callable[..., tuple[Any, ...]] | None = None
 
@@ -205,12 +211,12 @@ class ModelEstimator(BaseEstimator):
 
     @property
     def dictionary_(self) -> Array:
-        """The points of the model, of shape (model_order_, n_features_in_)."""
+        """The points of the model, of shape ``(model_order_, n_features_in_)``."""
         return np.asarray(self._state("dictionary_").dictionary)
 
     @property
     def weights_(self) -> Array:
-        """The weights of the model, of shape (model_order_, n_outputs)."""
+        """The weights of the model, of shape ``(model_order_, n_outputs)``."""
         return np.asarray(self._state("weights_").weights * self._output_scale())
 
     @property
@@ -323,7 +329,8 @@ class ModelEstimator(BaseEstimator):
         """Return the same for samples that have been validated."""
         with threads_of(self.n_jobs):
             function = of(model)
-            if not sparse.issparse(checked):
+            takes_it = of is _LEARNED and getattr(model, "takes_sparse", False)
+            if takes_it or not sparse.issparse(checked):
                 return np.asarray(function(checked))
             rows = block_rows(checked)
             starts = range(0, checked.shape[0], rows)
@@ -395,13 +402,13 @@ class ModelEstimator(BaseEstimator):
 
     def _read_model(self, archive: _core.Archive, kernel: Kernel) -> Any:
         """Return the core model that a file holds."""
-        return _core.read_model(archive, kernel.core)
+        return read_model(archive, kernel)
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         state.pop("_checked", None)
         if "_model" in state:
-            state["_model"] = state["_model"].to_archive().to_bytes()
+            state["_model"] = self._fitted_model().to_archive().to_bytes()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

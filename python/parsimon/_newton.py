@@ -6,162 +6,83 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
-from scipy.optimize import minimize
 from sklearn.base import is_regressor
 from threadpoolctl import threadpool_limits
 
+from ._problem import OneVsRest, Problem, problem_of
 from ._stream import Samples
 
 Array = NDArray[np.float64]
 
-# Numbers that are kept of the samples' coordinates, in single precision: a gigabyte. Of more
-# samples than that, a part is taken.
-_KEPT_NUMBERS = 1 << 28
-# Fewer numbers than these are kept in double precision.
-_PRECISE_NUMBERS = 1 << 22
-# Samples that the curvature is measured on: it only decides how fast the solver is.
-_CURVATURE_SAMPLES = 20_000
+# Samples whose coordinates are computed at a time: a fraction of a second with thousands of points.
+_BLOCK = 256
+# Samples that the first curvature is measured on, and how many for each point at least: it only
+# decides how fast the solver is.
+_CURVATURE_SAMPLES = 8000
+_CURVATURE_PER_POINT = 5
 # Of all samples, those that judge the regularization.
 _HELD_OUT = 0.2
-_MOST_HELD_OUT = 3000
-# Regularizations to choose among, in units of the largest k(x, x).
+_MOST_HELD_OUT = 10_000
+_FEWEST_JUDGES = 20
+# There are as many parts, which judge in turn, as it takes for so many judges.
+_JUDGES = 1400
+_MOST_PARTS = 3
+# Samples that are enough for a rough solution.
+_FEW_SAMPLES = 5000
+# Regularizations to choose among, in units of the largest k(x, x), and where the search begins.
 _RIDGES = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
-# The same for regression, in units of the best one for the mean of the squared loss.
+_MIDDLE = 3
+# The one-against-rest form asks each output for twice the distance: a smaller one is as strong.
+_MIDDLE_OF_REST = 4
+# The errors that it may have, in units of those of the loss that was named, to take its place.
+_CLEARLY = 0.95
+# The same ridges for regression, in units of the best one for the mean of the squared loss.
 _ABOUT = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 # How far a measure of the losses may lead away from the minimiser of their mean.
 _WAYS = (1.0, 0.75, 0.5, 0.25, 0.0)
 # Parts of the samples that judge that, one after the other.
 _PARTS = 4
-_CHOICE_STEPS = 20
+_CHOICE_STEPS = 15
 _STEPS = 30
 # Of an objective with kinks that are hardly rounded off.
 _MEASURE_STEPS = 300
-_FEWEST_JUDGES = 20
-# Samples that are enough for a rough solution.
-_FEW_SAMPLES = 4000
-# Samples whose coordinates are computed at a time: a fraction of a second with thousands of points.
-_BLOCK = 256
 
 # Points that a model may have after t samples, if their number is left to us: so many times
-# t^(2/3), between what kernel methods with random points need for the fastest rates (t^(1/2);
-# Rudi, Camoriano, Rosasco 2015) and the number of support vectors, which is proportional to t. In a
-# stream, whose weights are not solved as well, a few more make up for it. Regression without much
-# noise gains from every point: there the budget decides.
-FEWEST_POINTS = 20
+# t^(2/3) in a stream, between what kernel methods with random points need for the fastest rates
+# (t^(1/2); Rudi, Camoriano, Rosasco 2015) and the number of support vectors, which is proportional
+# to t where labels are noisy. Where there is little noise, there are as many vectors as t^0.65 to
+# t^0.9, and `fit` asks for t^(3/4). Regression without much noise gains from every point: there the
+# budget decides.
+FEWEST_POINTS = 30
 MOST_POINTS = 2200
+# Samples that `fit` finds each of them among, for labels: more only exchange points for others as
+# good, and cost more than solving does.
+SAMPLES_PER_POINT = 15
 
 
-def points_rate(estimator: Any, *, streaming: bool) -> float:
-    """Return the factor of t^(2/3)."""
-    if is_regressor(estimator):
-        return 8.0
-    return 1.6 if streaming else 1.15
+# Of t^(2/3), and of t^(3/4) for labels in fit.
+_STREAM_RATE = 1.6
+_REGRESSION_RATE = 8.0
+_FIT_RATE = 0.55
 
 
-# How much samples that are predicted well enough hold the function where it is in a later stream.
-_QUIET = 0.1
+def growing_rate(estimator: Any) -> float:
+    """Return the points of a stream, as a factor of t^(2/3)."""
+    return _REGRESSION_RATE if is_regressor(estimator) else _STREAM_RATE
+
+
+def points_of_fit(estimator: Any, size: int) -> int:
+    """Return the largest number of points for so many samples, all of which there are."""
+    rate = growing_rate(estimator) * size ** (2 / 3)
+    points = int(rate if is_regressor(estimator) else _FIT_RATE * size**0.75)
+    return min(max(FEWEST_POINTS, points), MOST_POINTS)
+
+
+# Samples that are predicted well enough hold the function where it is in a later stream: so many of
+# them count as much as one that is not.
+_QUIET = 10
 # Relative to the sum of the squared coordinates: less drowns in rounding.
 _LEAST_RIDGE = 1e-9
-
-
-class _Problem:
-    """The loss of samples as a function of the coordinates of f in the span of the dictionary.
-
-    A `measure` of all losses may take the place of their mean: it maps losses, and their shares in
-    the mean, to its value and to how much each of them counts in it.
-    """
-
-    def __init__(
-        self, features: NDArray[Any], targets: Array, weight: Array, loss: Any, measure: Any = None
-    ):
-        self.features = features
-        self.targets = targets
-        self.weight = weight
-        self.loss = loss
-        self.measure = measure
-
-    def part(self, rows: NDArray[Any]) -> _Problem:
-        weight = self.weight[rows] if len(self.weight) else self.weight
-        return _Problem(self.features[rows], self.targets[rows], weight, self.loss, self.measure)
-
-    def of_mean(self) -> _Problem:
-        return _Problem(self.features, self.targets, self.weight, self.loss)
-
-    def predictions(self, solution: Array) -> Array:
-        predictions = self.features @ solution.astype(self.features.dtype)
-        return np.asarray(predictions, dtype=np.float64)
-
-    def value(self, solution: Array, ridge: float) -> tuple[float, Array]:
-        """Return the objective and its gradient."""
-        values, gradient, _ = self.loss.majorise(self.predictions(solution), self.targets)
-        if self.measure is not None:
-            value, counts = self.measured(values)
-            values = np.array([self._total() * value])
-            gradient = gradient * counts[:, None]
-        elif len(self.weight):
-            values = values * self.weight
-        if len(self.weight):
-            gradient = gradient * self.weight[:, None]
-        slope = (self.features.T @ gradient.astype(self.features.dtype)).astype(np.float64)
-        objective = float(values.sum()) + ridge / 2 * float((solution**2).sum())
-        return objective, slope + ridge * solution
-
-    def _total(self) -> float:
-        return float(self.weight.sum()) if len(self.weight) else float(len(self.targets))
-
-    def measured(self, losses: Array) -> tuple[float, Array]:
-        """Return the measure of these losses, and how much each counts in it; 1 in the mean."""
-        count = len(losses)
-        shares = self.weight / self._total() if len(self.weight) else np.full(count, 1 / count)
-        if self.measure is None:
-            return float(shares @ losses), np.ones(count)
-        value, counts = self.measure(losses, shares)
-        return float(value), counts
-
-    def curvature(self, weight: Array | None = None) -> Array:
-        """Return sum_i w_i phi_i phi_i'."""
-        if weight is None:
-            weight = self.weight if len(self.weight) else None
-        rows = self.features
-        if weight is not None:
-            rows = rows * np.sqrt(weight).astype(rows.dtype)[:, None]
-        return np.asarray(rows.T @ rows, dtype=np.float64)
-
-    def minimise(self, start: Array, normal: Array, ridge: float, steps: int) -> Array:
-        """Return the coordinates of the minimiser, by L-BFGS in units of the curvature."""
-        lower = linalg.cholesky(normal + ridge * np.eye(len(normal)), lower=True)
-
-        def objective(units: Array) -> tuple[float, Array]:
-            solution = linalg.solve_triangular(lower, units.reshape(start.shape), True, lower=True)
-            value, gradient = self.value(solution, ridge)
-            return value, linalg.solve_triangular(lower, gradient, lower=True).ravel()
-
-        found = minimize(
-            objective,
-            (lower.T @ start).ravel(),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 10, "ftol": 1e-5},
-        )
-        return np.asarray(
-            linalg.solve_triangular(lower, found.x.reshape(start.shape), True, lower=True)
-        )
-
-    def error(self, solution: Array) -> tuple[float, float]:
-        """Return what share of the samples is predicted wrongly, and their mean loss.
-
-        With a measure, that is all that counts.
-        """
-        predictions = self.predictions(solution)
-        losses = self.loss.evaluate(predictions, self.targets)[0]
-        if self.measure is not None:
-            return 0.0, self.measured(losses)[0]
-        loss = float(losses.mean())
-        if not self.loss.is_classification:
-            return 0.0, loss
-        labels = predictions[:, 0] > 0 if predictions.shape[1] == 1 else predictions.argmax(axis=1)
-        return float((labels != self.targets[:, 0]).mean()), loss
 
 
 def has_growing_cap(estimator: Any) -> bool:
@@ -174,14 +95,17 @@ def finish_fit(estimator: Any, model: Any, samples: Samples, measure: Any = None
     """Solve for the weights on the dictionary that has been found; with a measure of all losses."""
     outputs = estimator._n_outputs(samples)
     loss = estimator._core_loss(outputs)
-    if loss.describe() == "squared" and measure is None:
+    if loss.is_squared and measure is None and not hasattr(model, "solve"):
         least_squares(model, samples)
         return
     # One thread: sums in another order would make models depend on the number of processors.
     # Products of some libraries raise flags over numbers that they never use; what comes out is
     # checked by the core.
     with threadpool_limits(limits=1, user_api="blas"), np.errstate(invalid="ignore"):
-        _solve(model, samples, loss, estimator.regularization, measure)
+        if hasattr(model, "solve"):
+            model.solve(samples, estimator.regularization)
+            return
+        solve_weights(model, samples, loss, estimator.regularization, measure)
 
 
 def least_squares(model: Any, samples: Samples) -> None:
@@ -193,22 +117,34 @@ def least_squares(model: Any, samples: Samples) -> None:
     model.finish_refit(refit)
 
 
-def _solve(
-    model: Any, samples: Samples, loss: Any, given: float | str, measure: Any = None
+def solve_weights(
+    model: Any,
+    samples: Samples,
+    loss: Any,
+    given: float | str,
+    measure: Any = None,
+    form: Any = None,
 ) -> None:
+    """Solve for the weights, with this regularization or, if it is a word, the best one.
+
+    `form`, if there is one, is the loss that is minimised in the place of the one that was named.
+    """
     points = model.expansion
     # Coordinates are measured in units of the largest k(x, x)^(1/2): they are kept in single
     # precision, whatever the unit of the kernel.
     unit = float(points.kernel.diagonal(points.dictionary).max(initial=0.0)) or 1.0
-    problem = _problem(model, samples, loss, np.sqrt(unit))
-    problem.measure = measure
+    problem = problem_of(model, samples, loss, np.sqrt(unit))
+    if form is not None:
+        problem = problem.judged_by(form)
+    problem.measure, problem.watch = measure, samples.watch_solver
     count, size = problem.features.shape
     outputs = model.solution.shape[1]
     if size == 0:
         model.stop_scouting()
         return
-    some = problem.part(np.random.RandomState(0).permutation(count)[:_CURVATURE_SAMPLES])
-    normal = some.curvature() * (count / len(some.features) * _curvature_at_zero(loss, outputs))
+    some = max(_CURVATURE_SAMPLES, _CURVATURE_PER_POINT * size)
+    few = problem.part(np.random.RandomState(0).permutation(count)[:some])
+    normal = few.curvature() * (count / len(few.features) * _curvature_at_zero(loss, outputs))
     start = np.asarray(model.solution) * np.sqrt(unit)
     least = _LEAST_RIDGE * float(np.trace(normal))
     per_sample = model.regularization if isinstance(given, str) else float(given)
@@ -218,23 +154,29 @@ def _solve(
         ridge, solution = _solve_measured(problem, normal, start, max(ridge, least), open_ended)
     else:
         if isinstance(given, str):
-            ridge, start = _choose_ridge(problem, normal, start)
+            problem, ridge, start = _choose_form(problem, normal, start)
         ridge = max(ridge, least)
         solution = problem.minimise(start, normal, ridge, _STEPS)
     # What the samples say where the function is now, for a stream that goes on from here.
-    values, _, curvature = loss.majorise(problem.predictions(solution), problem.targets)
-    curvature = np.where(curvature > 0, curvature, _QUIET)
-    curvature = curvature * np.maximum(problem.measured(values)[1], 0.0)
-    if len(problem.weight):
-        curvature = curvature * problem.weight
-    normal, ridge = problem.curvature(curvature) * unit, ridge * unit
+    normal, ridge = problem.curvature(_remembered(problem, solution)) * unit, ridge * unit
     solution = solution / np.sqrt(unit)
     right = normal @ solution + ridge * solution
     model.assume(normal, right, solution, float(count), ridge)
 
 
+def _remembered(problem: Problem, solution: Array) -> Array:
+    """Return how much each sample counts in the curvature that is remembered."""
+    values, _, curvature = problem.loss.majorise(problem.predictions(solution), problem.targets)
+    quiet = np.flatnonzero(curvature <= 0)
+    # Of many samples, every tenth for ten of them: what they cost shows.
+    every = _QUIET if len(curvature) > _CURVATURE_SAMPLES else 1
+    curvature[quiet[::every]] = every / _QUIET
+    curvature = curvature * np.maximum(problem.measured(values)[1], 0.0)
+    return np.asarray(curvature * problem.weight if len(problem.weight) else curvature)
+
+
 def _solve_measured(
-    problem: _Problem, normal: Array, start: Array, ridge: float, open_ended: bool
+    problem: Problem, normal: Array, start: Array, ridge: float, open_ended: bool
 ) -> tuple[float, Array]:
     """Return the ridge and the minimiser of a measure of the losses.
 
@@ -265,68 +207,108 @@ def _solve_measured(
     return ridge, plain + way * (found - plain)
 
 
-def _problem(model: Any, samples: Samples, loss: Any, unit: float) -> _Problem:
-    """Return the coordinates of these samples, or of as many as can be kept."""
-    size = len(model.solution)
-    samples = _some(samples, max(_KEPT_NUMBERS // max(size, 1), 1))
-    precise = len(samples) * size <= _PRECISE_NUMBERS
-    features = np.empty((len(samples), size), dtype=np.float64 if precise else np.float32)
-    start = 0
-    for X, *_ in samples.blocks(_BLOCK, at_once=_BLOCK):
-        features[start : start + len(X)] = model.coordinates(X) / unit
-        start += len(X)
-    return _Problem(features, samples.targets, samples.weight, loss)
-
-
-def _some(samples: Samples, most: int) -> Samples:
-    """Return at most so many of the samples, always the same ones."""
-    if len(samples) <= most:
-        return samples
-    rows = np.sort(np.random.RandomState(0).permutation(len(samples))[:most])
-    weight = samples.weight[rows] if len(samples.weight) else samples.weight
-    return Samples(samples.X[rows], samples.targets[rows], weight)
-
-
 def _curvature_at_zero(loss: Any, outputs: int) -> float:
     targets = np.zeros((1, 1 if loss.is_classification else outputs))
     return float(loss.majorise(np.zeros((1, outputs)), targets)[2][0]) or 1.0
 
 
-def _split(problem: _Problem, part: int = 0) -> tuple[_Problem, _Problem, float] | None:
+def _split(problem: Problem, part: int = 0) -> tuple[Problem, Problem, float] | None:
     """Return samples to judge by, others to learn from, and which share of all these are."""
-    count = len(problem.features)
+    count = len(problem.targets)
     order = np.random.RandomState(1).permutation(count)
     held_out = min(int(_HELD_OUT * count), _MOST_HELD_OUT)
     if held_out < _FEWEST_JUDGES:
         return None
     order = np.roll(order, -part * held_out)
-    learner = problem.part(order[held_out : held_out + _FEW_SAMPLES])
-    return problem.part(order[:held_out]), learner, len(learner.features) / count
+    learner, judge = order[held_out : held_out + _FEW_SAMPLES], order[:held_out]
+    return problem.part(judge), problem.part(learner), len(learner) / count
+
+
+def _choose_form(problem: Problem, normal: Array, start: Array) -> tuple[Problem, float, Array]:
+    """Return the form of the loss and the ridge whose solution judges other samples best.
+
+    Margins between many classes can be asked for in two ways: the right class before the best of
+    the others, or each class against all others. Neither is always the better one.
+    """
+    best = _Search(problem, normal, start, _RIDGES, _MIDDLE)
+    if best.parts and problem.loss.describe() in ("multiclass_hinge", "multiclass_squared_hinge"):
+        other = _Search(problem.judged_by(OneVsRest()), normal, start, _RIDGES, _MIDDLE_OF_REST)
+        # Their losses cannot be compared. The loss that was named, unless the other one is clearly
+        # better: more samples say nothing in it, so it is solved faster.
+        best = other if other.judged[0] < _CLEARLY * best.judged[0] else best
+    best.go_downhill()
+    return best.problem, best.ridge, best.solution
 
 
 def _choose_ridge(
-    problem: _Problem, normal: Array, start: Array, ridges: tuple[float, ...] = _RIDGES
+    problem: Problem, normal: Array, start: Array, ridges: tuple[float, ...] = _RIDGES
 ) -> tuple[float, Array]:
     """Return the ridge whose solution on a part of the samples judges the others best."""
-    parts = _split(problem)
-    if parts is None:
-        return ridges[len(ridges) // 2], start
-    judge, learner, share = parts
-    tried: dict[int, tuple[tuple[float, float], Array]] = {}
+    search = _Search(problem, normal, start, ridges, len(ridges) // 2)
+    search.go_downhill()
+    return search.ridge, search.solution
 
-    def attempt(i: int, start: Array) -> tuple[tuple[float, float], Array]:
-        if i not in tried:
+
+class _Search:
+    """The best of several ridges, as others than those who learn from them judge it."""
+
+    def __init__(
+        self, problem: Problem, normal: Array, start: Array, ridges: tuple[float, ...], middle: int
+    ):
+        self.problem = problem
+        self.parts = _parts(problem)
+        self._normal = normal
+        self._ridges = ridges
+        self._best = middle
+        # For each ridge the share of errors and the mean loss, and the solution of each part.
+        self._tried: dict[int, tuple[tuple[float, float], list[Array]]] = {}
+        self._start = start
+        if self.parts:
+            self._attempt(middle, [start] * len(self.parts))
+
+    @property
+    def ridge(self) -> float:
+        return self._ridges[self._best]
+
+    @property
+    def judged(self) -> tuple[float, float]:
+        return self._tried[self._best][0]
+
+    @property
+    def solution(self) -> Array:
+        return self._tried[self._best][1][0] if self.parts else self._start
+
+    def go_downhill(self) -> None:
+        """Move to the best ridge, on either side as far as the next one is better."""
+        middle = self._best
+        for direction in (-1, 1) if self.parts else ():
+            i = middle
+            while 0 <= i + direction < len(self._ridges):
+                starts, before = self._tried[i][1], self._tried[i][0]
+                i += direction
+                if self._attempt(i, starts) >= before:
+                    break
+        self._best = min(self._tried, key=lambda i: self._tried[i][0], default=middle)
+
+    def _attempt(self, i: int, starts: list[Array]) -> tuple[float, float]:
+        if i not in self._tried:
             # The same for all samples and for a part of them, as everywhere.
-            found = learner.minimise(start, share * normal, ridges[i], _CHOICE_STEPS)
-            tried[i] = judge.error(found), found
-        return tried[i]
+            found = [
+                learner.minimise(start, share * self._normal, self._ridges[i], _CHOICE_STEPS)
+                for start, (_, learner, share) in zip(starts, self.parts, strict=True)
+            ]
+            judged = [judge.error(one) for one, (judge, *_) in zip(found, self.parts, strict=True)]
+            wrong, loss = np.mean(judged, axis=0)
+            self._tried[i] = (float(wrong), float(loss)), found
+        return self._tried[i][0]
 
-    # Downhill from the middle.
-    best = len(ridges) // 2
-    attempt(best, start)
-    for direction in (-1, 1):
-        while 0 <= best + direction < len(ridges):
-            if attempt(best + direction, tried[best][1])[0] >= tried[best][0]:
-                break
-            best += direction
-    return ridges[best], tried[best][1]
+
+def _parts(problem: Problem) -> list[tuple[Problem, Problem, float]]:
+    """Return several ways to split the samples, until there are enough judges in all."""
+    found: list[tuple[Problem, Problem, float]] = []
+    while len(found) < _MOST_PARTS and sum(len(part[0].targets) for part in found) < _JUDGES:
+        split = _split(problem, len(found))
+        if split is None:
+            break
+        found.append(split)
+    return found

@@ -31,8 +31,10 @@ def _check_kernel(name: str, value: Any) -> None:
         raise ValueError(
             f"{name} must be a parsimon.kernels.Kernel or a name such as 'rbf'; got {value!r}."
         )
-    if value not in NAMES:
-        raise ValueError(f"There is no kernel named {value!r}; use one of {', '.join(NAMES)}.")
+    if value != "auto" and value not in NAMES:
+        raise ValueError(
+            f"There is no kernel named {value!r}; use one of auto, {', '.join(NAMES)}."
+        )
 
 
 def _check_gamma(name: str, value: Any) -> None:
@@ -41,6 +43,13 @@ def _check_gamma(name: str, value: Any) -> None:
         raise ValueError(
             f"{name} must be a positive, finite number, 'auto', 'scale' or 'median'; got {value!r}."
         )
+
+
+def check_refine(name: str, value: Any) -> None:
+    """Refuse what says nothing about what is refined."""
+    points = isinstance(value, (tuple, list)) and list(value) == ["points"]
+    if not (points or isinstance(value, (bool, np.bool_))):
+        raise ValueError(f"{name} must be True, False or ('points',); got {value!r}.")
 
 
 _check_norm = number(optional=True)
@@ -83,6 +92,7 @@ WORDS: dict[str, Check] = {
     "parsimony": number(auto=True),
     "budget": _check_budget,
     "max_points": count(auto=True, optional=True),
+    "compression": choice("remove", "merge"),
     "solver": choice("newton", "sgd"),
     "half_life": _check_half_life,
     "schedule": _check_schedule,
@@ -94,6 +104,7 @@ WORDS: dict[str, Check] = {
     "average": check_flag,
     "normalize_y": check_flag,
     "refit": check_flag,
+    "refine": check_refine,
     "dtype": choice("float64", "float32"),
     "n_jobs": check_n_jobs,
     "random_state": _check_nothing,
@@ -129,6 +140,11 @@ def check_together(given: dict[str, Any]) -> None:
         raise ValueError(
             "Give budget, which is the budget itself, or parsimony, the constant of one that "
             "follows the learning rate, not both."
+        )
+    if given.get("refine") and given.get("solver") != "newton":
+        raise ValueError(
+            f"refine needs solver='newton', which solves for the weights of the points that have "
+            f"moved; got solver={given.get('solver')!r}."
         )
     keeps_all = given.get("budget") == 0 or given.get("parsimony") == 0
     if given.get("solver") == "newton" and keeps_all and not is_number(given.get("max_points")):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any
 
 from ._checks import warn
+
+# Seconds between two drawings of a bar that counts nothing.
+_REDRAW = 0.1
 
 _hint_given = False
 
@@ -14,6 +18,7 @@ class ProgressBar:
 
     def __init__(self, bar: Any = None) -> None:
         self._bar = bar
+        self._shown = 0.0
 
     def update(self, samples: int) -> None:
         """Count further samples."""
@@ -25,6 +30,16 @@ class ProgressBar:
         if self._bar is not None:
             # Redrawing is left to update, which tqdm limits to ten times a second.
             self._bar.set_postfix(values, refresh=False)
+
+    def show(self, **values: float) -> None:
+        """Show values now, while no samples are counted; often enough to see that work goes on."""
+        if self._bar is None:
+            return
+        self._bar.set_postfix(values, refresh=False)
+        now = monotonic()
+        if now - self._shown >= _REDRAW:
+            self._shown = now
+            self._bar.refresh()
 
     def describe(self, description: str) -> None:
         """Say what is going on now."""

@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 
 from . import _core, _stream
 from ._docs import OF_REGRESSORS, documented
+from ._drift import check_half_life
 from ._first_samples import Start
 from ._formula import Head, Values
 from ._model import DRIFT, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator, is_finite
@@ -65,7 +66,7 @@ class Regressor(RegressorMixin, ModelEstimator):
     regularization_ = REGULARIZATION
     drift_ = DRIFT
 
-    _words = {**WORDS, "loss": _check_loss}
+    _words = {**WORDS, "loss": _check_loss, "half_life": check_half_life}
 
     def _core_loss(self, outputs: int) -> Any:  # noqa: ARG002
         return _core.parse_loss(_core_name(self.loss))
@@ -117,6 +118,13 @@ class Regressor(RegressorMixin, ModelEstimator):
             samples = Samples(rows, targets.encode(values), weight)
             _stream.learn(self, start, samples, targets.fitted())
         return self
+
+    def _samples_again(self, X: ArrayLike, y: ArrayLike, sample_weight: Any) -> Samples:
+        """Return samples with targets in the units of the model."""
+        X, y = self._validate_both(X, y, reset=False)
+        targets = self._targets()
+        targets.check(y)
+        return Samples(X, targets.encode(y), checked_weight(sample_weight, X))
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the predicted target of each sample.

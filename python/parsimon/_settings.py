@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 from ._core import Archive, BudgetSchedule, StepSchedule
@@ -48,8 +49,8 @@ def bound_memory(estimator: Any, model: Any) -> None:
     averages = getattr(estimator, "average", False) and getattr(estimator, "solver", "sgd") == "sgd"
     if half_life is None or not averages:
         return
-    adapts = isinstance(half_life, str)
-    model.remember(STREAM_HALF_LIFE if adapts else float(half_life), adapts)
+    changes = not isinstance(half_life, Real)
+    model.remember(STREAM_HALF_LIFE if changes else float(half_life), changes)
 
 
 def given_by(archive: Archive, parsimony: str) -> dict[str, Any]:
@@ -64,8 +65,8 @@ def given_by(archive: Archive, parsimony: str) -> dict[str, Any]:
         "half_life": None,
     }
     if "average.memory" in archive:
-        half_life, adapts = archive["average.memory"].tolist()
-        given["half_life"] = "auto" if adapts else half_life
+        half_life, changes = archive["average.memory"].tolist()
+        given["half_life"] = "auto" if changes else half_life
     if archive["step"] == "power_law":
         given["schedule"] = PowerLaw(*archive["step.parameters"][1:].tolist())
     word = {"fixed": "budget", parsimony: "parsimony"}.get(archive["budget"])

@@ -9,7 +9,7 @@ import numpy as np
 from . import _core
 
 # What the algorithms keep that solve for weights, average iterates, or remember what they did.
-_OF_TRAINING = ("newton", "statistics", "noise", "average.", "scout", "drift")
+_OF_TRAINING = ("newton", "statistics", "noise", "average.", "scout", "drift", "primal.")
 # The state of a Gram factor that is not there: it is built anew by whoever needs one.
 _NO_FACTOR: dict[str, Any] = {
     "factor.size": 0,

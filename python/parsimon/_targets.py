@@ -71,8 +71,13 @@ class Targets:
         }
 
 
-def mean_of(rows: Array) -> tuple[Array, Array]:
-    """Return the mean of each column, and the size of its largest value."""
+def mean_of(rows: Array, weight: Array | None = None) -> tuple[Array, Array]:
+    """Return the mean of each column, and the size of its largest value.
+
+    weight: of each row, or nothing if they all count the same.
+    """
     # Dividing by the largest value first keeps targets near the limits of a double finite.
     size = np.maximum(np.abs(rows).max(axis=0), np.finfo(float).tiny)
-    return (rows / size).mean(axis=0) * size, size
+    if weight is None or not len(weight):
+        return (rows / size).mean(axis=0) * size, size
+    return np.average(rows / size, axis=0, weights=weight / weight.max()) * size, size

@@ -12,8 +12,10 @@ from ._checks import choice, count, number
 from ._classifier import Classifier
 from ._core import Compression
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from ._drift import Detector
 from ._newton import finish_fit
 from ._parameters import estimator
+from ._refine import refine, refine_on
 from ._regressor import Regressor
 from ._stream import Samples
 from .kernels import Kernel
@@ -73,6 +75,8 @@ def _refits(estimator: Any) -> bool:
 def _finish_fit(estimator: Any, model: Any, samples: Samples) -> None:
     if estimator._refits:
         finish_fit(estimator, model, samples)
+    if estimator.refine:
+        refine(estimator, model, samples)
 
 
 @estimator(OF_CLASSIFIERS, _ENTRIES)
@@ -87,7 +91,7 @@ class BSGDClassifier(Classifier):
     ----------
     {loss, kernel, gamma, class_weight, max_points, maintenance, maintenance_rate, solver,
     learning_rate, schedule, regularization, batch_size, epochs, shuffle, average, half_life,
-    n_jobs, random_state, verbose}
+    refine, n_jobs, random_state, verbose}
 
     Attributes
     ----------
@@ -116,7 +120,7 @@ class BSGDClassifier(Classifier):
 
     loss: str = "hinge"
     _: KW_ONLY
-    kernel: Kernel | str = "rbf"
+    kernel: Kernel | str = "auto"
     gamma: float | str = "scale"
     class_weight: Mapping[Any, float] | str | None = None
     max_points: int = 100
@@ -130,7 +134,8 @@ class BSGDClassifier(Classifier):
     epochs: int | str = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = "auto"
+    half_life: float | str | Detector | None = "auto"
+    refine: bool | tuple[str, ...] = False
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -142,6 +147,7 @@ class BSGDClassifier(Classifier):
     _new_model = _new_model
     _refits = property(_refits)
     _finish_fit = _finish_fit
+    refine_on = refine_on
 
 
 @estimator(OF_REGRESSORS, _ENTRIES)
@@ -155,8 +161,8 @@ class BSGDRegressor(Regressor):
     Parameters
     ----------
     {loss, kernel, gamma, max_points, maintenance, maintenance_rate, solver, learning_rate,
-    schedule, regularization, batch_size, epochs, shuffle, average, half_life, normalize_y, n_jobs,
-    random_state, verbose}
+    schedule, regularization, batch_size, epochs, shuffle, average, half_life, normalize_y, refine,
+    n_jobs, random_state, verbose}
 
     Attributes
     ----------
@@ -179,7 +185,7 @@ class BSGDRegressor(Regressor):
 
     loss: str = "squared"
     _: KW_ONLY
-    kernel: Kernel | str = "rbf"
+    kernel: Kernel | str = "auto"
     gamma: float | str = "auto"
     max_points: int = 100
     maintenance: str = "merge"
@@ -192,8 +198,9 @@ class BSGDRegressor(Regressor):
     epochs: int | str = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = "auto"
+    half_life: float | str | Detector | None = "auto"
     normalize_y: bool = True
+    refine: bool | tuple[str, ...] = False
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -205,3 +212,4 @@ class BSGDRegressor(Regressor):
     _new_model = _new_model
     _refits = property(_refits)
     _finish_fit = _finish_fit
+    refine_on = refine_on

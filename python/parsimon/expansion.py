@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from . import _core
-from ._checks import count, is_number
+from ._approximate import move_points
+from ._checks import choice, count, is_number
 from ._progress import progress
 from ._selection import Selection
 from .kernels import Kernel
@@ -124,6 +125,52 @@ class KernelExpansion:
         """Return the norm of the difference to another expansion of the same kernel."""
         return float(self._core.distance(self._other(other)))
 
+    def refine(
+        self, max_points: int, *, iterations: int = 200, verbose: int = 0
+    ) -> tuple[KernelExpansion, float]:
+        """Return an expansion of few points that is near to this one, and their distance.
+
+        :func:`komp` chooses the points from those of this function. They are then moved to where
+        the distance is smallest, with the best weights everywhere (L-BFGS); where that is not
+        nearer, they stay.
+
+        Parameters
+        ----------
+        max_points : int
+            The largest number of points.
+        iterations : int, default=200
+            The largest number of steps.
+        verbose : int, default=0
+            1 shows a progress bar.
+
+        Returns
+        -------
+        expansion : KernelExpansion
+            The function of few points.
+        distance : float
+            How far it is from this one, in Hilbert norm; at any point x the two differ by at most
+            ``distance * sqrt(kernel(x, x))``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from parsimon import KernelExpansion, kernels, komp
+        >>> x = np.linspace(0, 1, 200)[:, None]
+        >>> f = KernelExpansion(kernels.Gaussian(0.1), x, np.sin(20 * x[:, 0]) / 200)
+        >>> g, distance = f.refine(6)
+        >>> g.model_order, distance < 0.5 * f.distance(komp(f, max_points=6)[0])
+        (6, True)
+        """
+        count()("max_points", max_points)
+        count()("iterations", iterations)
+        start = komp(self, max_points=max_points, verbose=verbose)[0]
+        before = self.distance(start)
+        if start.model_order == 0 or start.model_order == self.model_order:
+            return start, before
+        moved = self._derive(move_points(self._core, start._core, iterations, verbose))
+        after = self.distance(moved)
+        return (moved, after) if after < before else (start, before)
+
     def distance_to_span(self, X: ArrayLike) -> Array:
         """Return how far ``kernel(x, .)`` is from the span of the points, for the rows of X.
 
@@ -197,7 +244,10 @@ class KernelExpansion:
         path : path-like
             Where to write; an existing file is replaced.
         """
-        self._to_archive().write(os.fspath(path))
+        from ._io import check_path, read_back
+
+        check_path(path)
+        read_back(self._to_archive(), self._kernel, path).write(os.fspath(path))
 
     def _to_archive(self) -> Any:
         archive = _core.Slkl(
@@ -264,6 +314,15 @@ class CompressionReport:
     error: float
     model_order: int
 
+    def __str__(self) -> str:
+        return (
+            f"{self.model_order + len(self.removed)} -> {self.model_order} points\n"
+            f"moved by {self.error:.3g} in Hilbert norm\n"
+            f"certified, at every x: values move by <= {self.error:.3g} * sqrt(k(x, x))"
+        )
+
+    __repr__ = __str__
+
 
 # Functions of more points are not taken as a whole: that needs the square of their number in
 # memory, and its cube in time.
@@ -278,6 +337,7 @@ def komp(
     protected: ArrayLike | None = None,
     *,
     max_points: int | None = None,
+    compression: str = "remove",
     verbose: int = 0,
 ) -> tuple[KernelExpansion, CompressionReport]:
     """Compress an expansion by kernel orthogonal matching pursuit.
@@ -301,13 +361,17 @@ def komp(
         Points that must stay: a mask, or their positions.
     max_points : int, optional
         The largest number of points, whatever that takes beyond the budget; protected points stay.
+    compression : {"remove", "merge"}, default="remove"
+        "merge": the point that would go and another one may be replaced by a point between them,
+        if that moves the function less. For kernels with a gradient; slower.
     verbose : int, default=0
         1 shows a progress bar where points are added.
 
     Returns
     -------
     expansion : KernelExpansion
-        The compressed function; its points are in the order they were given.
+        The compressed function; its points are in the order they were given, and then come those
+        that merging has made.
     report : CompressionReport
         The removed points and the error spent.
 
@@ -324,21 +388,34 @@ def komp(
     True
     >>> komp(f, max_points=5)[0].model_order
     5
+    >>> merged, report = komp(f, max_points=5, compression="merge")
+    >>> bool(report.error < 0.5 * komp(f, max_points=5)[1].error)
+    True
     """
     if not isinstance(expansion, KernelExpansion):
         raise TypeError(f"komp compresses a KernelExpansion; got {type(expansion).__name__}.")
     if not is_number(budget) or budget < 0:
         raise ValueError(f"The budget must be a finite number, not negative; got {budget!r}.")
     count(optional=True)("max_points", max_points)
+    choice("remove", "merge")("compression", compression)
+    merges = compression == "merge"
     mask = _protected_mask(protected, expansion.model_order)
     if expansion.model_order > _MOST_AT_ONCE:
-        return _large_komp(expansion, float(budget), mask, max_points, verbose)
-    core, removed, error = _core.komp(expansion._core, float(budget), mask.tolist(), max_points)
+        return _large_komp(expansion, float(budget), mask, max_points, merges, verbose)
+    core, removed, error = _core.komp(
+        expansion._core, float(budget), mask.tolist(), max_points, merges
+    )
     compressed = expansion._derive(core)
     report = CompressionReport(
-        np.asarray(removed, dtype=np.int64), float(error), compressed.model_order
+        _given(removed, expansion.model_order), float(error), compressed.model_order
     )
     return compressed, report
+
+
+def _given(removed: list[int], size: int) -> NDArray[np.int64]:
+    """Leave out points that merging has made before they went."""
+    positions = np.asarray(removed, dtype=np.int64)
+    return positions[positions < size]
 
 
 def _large_komp(
@@ -346,6 +423,7 @@ def _large_komp(
     budget: float,
     mask: NDArray[np.bool_],
     max_points: int | None,
+    merges: bool,
     verbose: int,
 ) -> tuple[KernelExpansion, CompressionReport]:
     size = expansion.model_order
@@ -373,8 +451,8 @@ def _large_komp(
     squared, gone = selection.squared_error, np.empty(0, dtype=np.int64)
     if len(places) <= 2 * _MOST_AT_ONCE:
         left = math.sqrt(max(budget**2 - squared, 0.0))
-        chosen, removed, error = _core.komp(chosen, left, mask[places].tolist(), max_points)
-        gone, squared = places[np.asarray(removed, dtype=np.int64)], squared + float(error) ** 2
+        chosen, removed, error = _core.komp(chosen, left, mask[places].tolist(), max_points, merges)
+        gone, squared = places[_given(removed, len(places))], squared + float(error) ** 2
     removed_first = np.setdiff1d(np.arange(size), places)
     compressed = expansion._derive(chosen)
     report = CompressionReport(

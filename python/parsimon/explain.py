@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.utils import check_array, check_consistent_length
 
 from ._checks import check_count
 from ._formula import Classes, Formula, Votes, formula_of
@@ -34,6 +35,13 @@ class Prototypes:
         What each of them contributes: positive speaks for the output, negative against it.
     rest : ndarray of shape (n_samples,)
         What all other points contribute together.
+    rows : ndarray of shape (n_samples, n_prototypes, n_features)
+        These points themselves, in the units of X.
+    samples : ndarray of int of shape (n_samples, n_prototypes) or None
+        Which of the samples that were given each of them is; -1 if it is none of them, as a point
+        that two were merged to.
+    labels : ndarray of shape (n_samples, n_prototypes) or None
+        The labels of these samples, where `samples` is not -1.
     """
 
     values: Array
@@ -41,10 +49,19 @@ class Prototypes:
     points: NDArray[np.int64]
     contributions: Array
     rest: Array
+    rows: Array
+    samples: NDArray[np.int64] | None = None
+    labels: NDArray[Any] | None = None
 
 
 def prototypes(
-    model: Any, X: ArrayLike, *, n_prototypes: int = 5, output: int | None = None
+    model: Any,
+    X: ArrayLike,
+    *,
+    n_prototypes: int = 5,
+    output: int | None = None,
+    samples: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
 ) -> Prototypes:
     """Tell which points of a model speak for and against each prediction.
 
@@ -59,6 +76,10 @@ def prototypes(
     output : int, optional
         Which output of the model is explained. By default that of the predicted class, or the first
         if there is no such thing; for two classes with one output, positive speaks for the second.
+    samples : array-like of shape (n_known, n_features), optional
+        What the model was trained on, or a part of it: each point is looked for among them.
+    labels : array-like of shape (n_known,), optional
+        Their labels or targets.
 
     Returns
     -------
@@ -72,9 +93,11 @@ def prototypes(
     >>> from parsimon.explain import prototypes
     >>> X, y = make_multidist(1000, random_state=0)
     >>> model = POLKClassifier(random_state=0).fit(X, y)
-    >>> found = prototypes(model, X[:3], n_prototypes=2)
+    >>> found = prototypes(model, X[:3], n_prototypes=2, samples=X, labels=y)
     >>> found.points.shape
     (3, 2)
+    >>> bool((X[found.samples] == found.rows).all() and (y[found.samples] == found.labels).all())
+    True
     >>> total = found.contributions.sum(axis=1) + found.rest + found.intercept
     >>> bool(abs(total - model.decision_function(X[:3]).max(axis=1)).max() < 1e-9)
     True
@@ -89,7 +112,33 @@ def prototypes(
     shown = np.take_along_axis(all_of_them, order, axis=1)
     total = all_of_them.sum(axis=1)
     intercept = formula.intercept[chosen]
-    return Prototypes(total + intercept, intercept, order, shown, total - shown.sum(axis=1))
+    places, names = _origins(model, formula, order, samples, labels)
+    rows = (
+        formula.dictionary if formula.scaling is None else formula.scaling.undo(formula.dictionary)
+    )
+    rest = total - shown.sum(axis=1)
+    return Prototypes(total + intercept, intercept, order, shown, rest, rows[order], places, names)
+
+
+def _origins(
+    model: Any, formula: Formula, order: NDArray[np.int64], samples: Any, labels: Any
+) -> tuple[NDArray[np.int64] | None, NDArray[Any] | None]:
+    """Return which samples points are, and the labels of these."""
+    if samples is None:
+        if labels is not None:
+            raise ValueError("labels were given without samples, which they belong to.")
+        return None, None
+    known = formula.scaled(_checked(model, samples)[1])
+    if labels is not None:
+        check_consistent_length(known, labels)
+    used, inverse = np.unique(order, return_inverse=True)
+    points = formula.dictionary[used]
+    nearest = np.asarray(pairwise_distances_argmin(points, known))
+    # A scaler that is folded in rounds otherwise than the one in front did.
+    away = np.abs(points - known[nearest]).max(axis=1)
+    nearest[away > 1e-9 * np.maximum(np.abs(points).max(axis=1), 1)] = -1
+    places = nearest[inverse.reshape(order.shape)]
+    return places, None if labels is None else np.asarray(labels)[places]
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Does an intensity fit the points? Tests that users of point processes know.
 
-Both tests compare a fitted intensity with a realisation X. They differ in what they see: the gaps
-between neighbours on a line (:func:`time_rescaling`), or the number of points in the cells of a
-partition (:func:`quadrat_test`).
+:func:`time_rescaling` and :func:`quadrat_test` compare a fitted intensity with a realisation X.
+They differ in what they see: the gaps between neighbours on a line, or the number of points in the
+cells of a partition. :func:`likelihood_ratio_test` asks whether X needs an intensity at all, or
+could as well be from a homogeneous process.
 
 By default both are conditional on the number of points: the intensity is scaled so that its
 integral is ``len(X)``, and only its shape is judged. That is right for the points the estimator has
@@ -26,12 +27,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ._checks import is_number
+from ._checks import check_count, is_number
 
-__all__ = ["QuadratReport", "TimeRescalingReport", "quadrat_test", "time_rescaling"]
+__all__ = [
+    "LikelihoodRatioReport",
+    "QuadratReport",
+    "TimeRescalingReport",
+    "likelihood_ratio_test",
+    "quadrat_test",
+    "time_rescaling",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -99,6 +107,88 @@ class QuadratReport:
     p_value: float
     n_merged: int
     expected_count: float
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodRatioReport:
+    """What :func:`likelihood_ratio_test` found.
+
+    Attributes
+    ----------
+    statistic : float
+        The log-likelihood of the points, above that of the uniform density.
+    e_value : float
+        ``exp(statistic)``: the evidence against a homogeneous process, whose mean is 1 if the
+        process is one. E-values of independent tests can be multiplied.
+    p_value : float
+        The share of simulated homogeneous processes whose statistic is at least as large.
+    """
+
+    statistic: float
+    e_value: float
+    p_value: float
+
+
+def likelihood_ratio_test(
+    estimator: Any, X: ArrayLike, *, n_simulations: int = 199, random_state: Any = None
+) -> LikelihoodRatioReport:
+    """Test whether points that were held out are from a homogeneous process.
+
+    If they are, they are uniform on the domain, whatever the estimator has learned from others: the
+    likelihood ratio then has a mean of 1, and is large with a probability of 1 / e_value at most.
+    The p-value comes from as many uniform points, drawn again and again; it is exact, too. Points
+    that the estimator has learned from fit better than these, and would always be significant.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted intensity, such as :class:`parsimon.SPPPOTIntensity`.
+    X : array-like of shape (n_points, n_features)
+        Points that it has not learned from, all of them in its domain.
+    n_simulations : int, default=199
+        How many homogeneous processes to draw. The p-value is at least one over that and one more.
+    random_state : int, RandomState instance or None, default=None
+        Source of the randomness.
+
+    Returns
+    -------
+    report : LikelihoodRatioReport
+        The ratio, and the test's p-value.
+
+    Examples
+    --------
+    >>> from parsimon import SPPPOTIntensity
+    >>> from parsimon.datasets import make_poisson_gaussian
+    >>> from parsimon.goodness_of_fit import likelihood_ratio_test
+    >>> X = make_poisson_gaussian(400, random_state=0)
+    >>> model = SPPPOTIntensity(domain=[(0, 1)]).fit(X[:200])
+    >>> likelihood_ratio_test(model, X[200:], random_state=0).p_value
+    0.005
+    """
+    points = _check_points(estimator, X, "likelihood_ratio_test")
+    check_count("n_simulations", n_simulations)
+    random = check_random_state(random_state)
+    low, high = np.asarray(estimator.domain_).T
+    volume = float(getattr(estimator, "volume_", np.prod(high - low)))  # of a window in it
+
+    def uniform() -> float:
+        values = np.empty(0)
+        while len(values) < len(points):
+            more = _log_densities(estimator, random.uniform(low, high, points.shape))
+            values = np.append(values, more[~np.isneginf(more)])
+        return float(values[: len(points)].sum())
+
+    values = _log_densities(estimator, points)
+    drawn = [uniform() for _ in range(n_simulations)] if np.isfinite(values).all() else [np.nan]
+    statistic = float(values.sum()) + len(points) * np.log(volume)
+    as_large = int(np.sum(np.array(drawn) >= values.sum()))
+    if not np.isfinite([statistic, *drawn]).all():
+        raise ValueError(
+            "likelihood_ratio_test needs an intensity that is positive everywhere; this one is not."
+        )
+    with np.errstate(over="ignore"):
+        e_value = float(np.exp(statistic))
+    return LikelihoodRatioReport(statistic, e_value, (1 + as_large) / (1 + n_simulations))
 
 
 def time_rescaling(
@@ -331,9 +421,7 @@ def _masses_between(estimator: Any, x: FloatArray) -> FloatArray:
     left, width = knots[:-1], np.diff(knots)
     nodes, weights = np.polynomial.legendre.leggauss(3)
     at = left[:, None] + width[:, None] * (nodes + 1) / 2
-    with warnings.catch_warnings():  # the nodes are no data frame, even if X was one
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        log_density = np.asarray(estimator.score_samples(at.reshape(-1, 1)))
+    log_density = _log_densities(estimator, at.reshape(-1, 1))
     if np.isnan(log_density).any():
         raise ValueError(
             "time_rescaling needs an intensity that is nowhere negative; this one is. A mirror "
@@ -342,6 +430,12 @@ def _masses_between(estimator: Any, x: FloatArray) -> FloatArray:
     pieces = np.exp(log_density).reshape(at.shape) @ weights * width / 2
     gap = np.searchsorted(x, left, side="right")
     return np.asarray(np.bincount(gap, weights=pieces, minlength=len(x) + 1), dtype=np.float64)
+
+
+def _log_densities(estimator: Any, at: FloatArray) -> FloatArray:
+    with warnings.catch_warnings():  # this is no data frame, even if X was one
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return np.asarray(estimator.score_samples(at), dtype=np.float64)
 
 
 def _expected_counts(estimator: Any, edges: tuple[FloatArray, ...]) -> FloatArray:

@@ -11,13 +11,31 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _check_sample_weight, check_array
 
 from ._checks import is_number
+from .colk._measures import measure as _measure
 from .colk._measures import value_at_risk as _value_at_risk
 
-__all__ = ["cvar", "risk_scorer", "semideviation", "value_at_risk"]
+__all__ = [
+    "chi_square_robust",
+    "cvar",
+    "entropic",
+    "kl_robust",
+    "risk_scorer",
+    "root_semideviation",
+    "semideviation",
+    "value_at_risk",
+]
 
 Array = NDArray[np.float64]
 
-_MEASURES = ("cvar", "semideviation", "value_at_risk")
+_MEASURES = (
+    "cvar",
+    "semideviation",
+    "value_at_risk",
+    "root_semideviation",
+    "entropic",
+    "kl_robust",
+    "chi_square_robust",
+)
 
 
 def _checked(losses: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Array, Array]:
@@ -121,11 +139,137 @@ def semideviation(
     >>> semideviation([0.0, 4.0], weight=0.5)
     2.5
     """
-    if not (is_number(weight) and weight >= 0):
-        raise ValueError(f"weight must be a number that is not negative; got {weight!r}.")
+    _check_not_negative("weight", weight)
     values, shares = _checked(losses, sample_weight)
     mean = float(shares @ values)
     return mean + weight * float(shares @ np.maximum(values - mean, 0))
+
+
+def root_semideviation(
+    losses: ArrayLike, *, weight: float = 0.5, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the mean of the losses plus `weight` times the root mean square of what lies above it.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_samples,)
+        One loss per sample, of any kind.
+    weight : float, default=0.5
+        As `risk_weight` of :class:`parsimon.COLKRegressor`.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples, not negative.
+
+    Returns
+    -------
+    float
+        E l + weight sqrt(E (l - E l)_+^2).
+
+    Examples
+    --------
+    >>> from parsimon.metrics import root_semideviation
+    >>> round(root_semideviation([0.0, 4.0], weight=0.5), 4)
+    2.7071
+    """
+    _check_not_negative("weight", weight)
+    return _of_weight("root_semideviation", losses, weight, sample_weight)
+
+
+def entropic(
+    losses: ArrayLike, *, weight: float = 0.5, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the entropic risk of the losses: log(E exp(weight l)) / weight.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_samples,)
+        One loss per sample, of any kind.
+    weight : float, default=0.5
+        Per unit of the losses.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples, not negative.
+
+    Returns
+    -------
+    float
+        At least the mean, which it is for a weight of 0.
+
+    Examples
+    --------
+    >>> from parsimon.metrics import entropic
+    >>> round(entropic([0.0, 4.0], weight=0.5), 4)
+    2.8676
+    """
+    _check_not_negative("weight", weight)
+    return _of_weight("entropic", losses, weight, sample_weight)
+
+
+def kl_robust(
+    losses: ArrayLike, *, radius: float = 0.2, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the largest mean of the losses over laws within a relative entropy of theirs.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_samples,)
+        One loss per sample, of any kind.
+    radius : float, default=0.2
+        The largest relative entropy.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples, not negative.
+
+    Returns
+    -------
+    float
+        At least the mean.
+
+    Examples
+    --------
+    >>> from parsimon.metrics import kl_robust
+    >>> round(kl_robust([0.0, 4.0], radius=0.2), 3)
+    3.221
+    """
+    _check_not_negative("radius", radius)
+    return _of_weight("kl", losses, radius, sample_weight)
+
+
+def chi_square_robust(
+    losses: ArrayLike, *, radius: float = 0.5, sample_weight: ArrayLike | None = None
+) -> float:
+    """Return the largest mean of the losses over laws within a chi-square divergence of theirs.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_samples,)
+        One loss per sample, of any kind.
+    radius : float, default=0.5
+        The largest divergence.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples, not negative.
+
+    Returns
+    -------
+    float
+        The mean plus sqrt(radius) standard deviations, where no probability would be negative.
+
+    Examples
+    --------
+    >>> from parsimon.metrics import chi_square_robust
+    >>> round(chi_square_robust([0.0, 4.0], radius=0.25), 4)
+    3.0
+    """
+    _check_not_negative("radius", radius)
+    return _of_weight("chi_square", losses, radius, sample_weight)
+
+
+def _check_not_negative(name: str, value: Any) -> None:
+    if not (is_number(value) and value >= 0):
+        raise ValueError(f"{name} must be a number that is not negative; got {value!r}.")
+
+
+def _of_weight(
+    risk: str, losses: ArrayLike, weight: float, sample_weight: ArrayLike | None
+) -> float:
+    return float(_measure(risk, float(weight), 0.0, None)(*_checked(losses, sample_weight))[0])
 
 
 def _losses(estimator: Any, X: Any, y: Any) -> Array:
@@ -152,10 +296,10 @@ def risk_scorer(measure: str = "cvar", **given: Any) -> Callable[..., float]:
 
     Parameters
     ----------
-    measure : {"cvar", "semideviation", "value_at_risk"}, default="cvar"
-        Which risk.
+    measure : str, default="cvar"
+        Which risk: the name of one of the functions here.
     **given
-        What the function of this name takes: `level`, or `weight`.
+        What the function of this name takes: `level`, `weight` or `radius`.
 
     Returns
     -------

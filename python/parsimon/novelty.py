@@ -12,9 +12,10 @@ from sklearn.base import OutlierMixin
 
 from . import _core, _stream
 from ._checks import is_number, number
+from ._drift import Detector, check_half_life
 from ._first_samples import Start
 from ._formula import Head, OneClass
-from ._model import Array, ModelEstimator
+from ._model import DRIFT, Array, ModelEstimator
 from ._newton import finish_fit
 from ._parameters import WORDS, estimator
 from ._stream import NOTHING, Samples, checked_weight
@@ -80,7 +81,7 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
     Attributes
     ----------
     {offset_, dictionary_, weights_, model_order_, expansion_, n_features_in_, kernel_,
-    learning_rate_, regularization_, epochs_, t_, trace_}
+    learning_rate_, regularization_, epochs_, t_, trace_, drift_}
 
     References
     ----------
@@ -100,14 +101,14 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
 
     contamination: float = 0.1
     _: KW_ONLY
-    kernel: Kernel | str = "rbf"
+    kernel: Kernel | str = "auto"
     gamma: float | str = "scale"
     regularization: float = 0.01
     learning_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
     max_points: int | str | None = "auto"
-    half_life: float | str | None = "auto"
+    half_life: float | str | Detector | None = "auto"
     batch_size: int = 32
     epochs: int | str = "auto"
     shuffle: bool = True
@@ -116,7 +117,14 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
     random_state: Any = None
     verbose: int = 0
 
-    _words = {**WORDS, "contamination": _check_contamination, "regularization": number()}
+    drift_ = DRIFT
+
+    _words = {
+        **WORDS,
+        "contamination": _check_contamination,
+        "regularization": number(),
+        "half_life": check_half_life,
+    }
     _algorithms = ("polk",)
     _new_model = new_polk
     compress = compress

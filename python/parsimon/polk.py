@@ -10,14 +10,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
+from ._affine import MANY_FEATURES
 from ._auto import Choices
 from ._checks import count, number
 from ._classifier import Classifier
 from ._core import BudgetSchedule, Compression
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from ._drift import Detector
 from ._model import BUDGET, Array
-from ._newton import FEWEST_POINTS, MOST_POINTS, finish_fit, has_growing_cap, points_rate
+from ._newton import (
+    FEWEST_POINTS,
+    SAMPLES_PER_POINT,
+    finish_fit,
+    growing_rate,
+    has_growing_cap,
+    points_of_fit,
+)
 from ._parameters import estimator
+from ._primal import is_primal, new_primal
+from ._refine import refine, refine_on
 from ._regressor import Regressor
 from ._settings import core_budget, core_step
 from ._stream import Samples
@@ -39,6 +50,11 @@ def new_polk(
     outputs = estimator._n_outputs(samples)
     loss = estimator._core_loss(outputs)
     chosen = Choices(estimator, samples, loss, streaming=streaming, intercept=intercept)
+    if samples.X.shape[1] > MANY_FEATURES and is_primal(estimator, chosen.kernel, outputs):
+        primal, epochs = new_primal(
+            estimator, chosen, samples, loss, outputs=outputs, streaming=streaming
+        )
+        return primal, chosen.kernel, epochs
     by_budget = compression is None
     if compression is None:
         size = None if streaming else len(samples)
@@ -54,7 +70,7 @@ def new_polk(
         features=samples.X.shape[1],
         outputs=outputs,
     )
-    if chosen.newton is not None and estimator._refits and not streaming and by_budget:
+    if by_budget and not streaming and chosen.newton is not None and estimator._refits:
         # The weights are solved when all points are there.
         model.scout()
     return model, chosen.kernel, chosen.epochs
@@ -63,12 +79,14 @@ def new_polk(
 def _compression(estimator: Any, budget: BudgetSchedule, size: int | None) -> Compression:
     """Return how a model is kept small, of so many samples or of a stream."""
     cap = estimator.max_points
+    merges = getattr(estimator, "compression", "remove") == "merge"  # others have no choice
     if has_growing_cap(estimator):
-        rate = points_rate(estimator, streaming=size is None)
         if size is None:
-            return Compression.growing(budget, FEWEST_POINTS, rate)
-        cap = min(max(FEWEST_POINTS, int(rate * size ** (2 / 3))), MOST_POINTS)
-    return Compression(budget, None if isinstance(cap, str) else cap)
+            return Compression.growing(
+                budget, FEWEST_POINTS, growing_rate(estimator), merges=merges
+            )
+        cap = points_of_fit(estimator, size)
+    return Compression(budget, None if isinstance(cap, str) else cap, merges=merges)
 
 
 def polk_budget(estimator: Any, chosen: Choices) -> BudgetSchedule:
@@ -127,9 +145,9 @@ class POLKClassifier(Classifier):
 
     Parameters
     ----------
-    {loss, kernel, gamma, class_weight, learning_rate, parsimony, budget, max_points, solver,
-    half_life, schedule, regularization, batch_size, epochs, shuffle, average, refit, dtype, n_jobs,
-    random_state, verbose}
+    {loss, kernel, gamma, class_weight, learning_rate, parsimony, budget, max_points, compression,
+    solver, half_life, schedule, regularization, batch_size, epochs, shuffle, average, refit,
+    refine, dtype, n_jobs, random_state, verbose}
 
     Attributes
     ----------
@@ -157,15 +175,16 @@ class POLKClassifier(Classifier):
 
     loss: str = "hinge"
     _: KW_ONLY
-    kernel: Kernel | str = "rbf"
+    kernel: Kernel | str = "auto"
     gamma: float | str = "scale"
     class_weight: Mapping[Any, float] | str | None = None
     learning_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
     max_points: int | str | None = "auto"
+    compression: str = "remove"
     solver: str = "newton"
-    half_life: float | str | None = "auto"
+    half_life: float | str | Detector | None = "auto"
     schedule: PowerLaw | str = "constant"
     regularization: float | str = "auto"
     batch_size: int = 32
@@ -173,6 +192,7 @@ class POLKClassifier(Classifier):
     shuffle: bool = True
     average: bool = True
     refit: bool = True
+    refine: bool | tuple[str, ...] = False
     dtype: str = "float64"
     n_jobs: int | None = None
     random_state: Any = None
@@ -181,6 +201,7 @@ class POLKClassifier(Classifier):
     budget_ = BUDGET
 
     compress = compress
+    refine_on = refine_on
     _stop_early = stop_early
     _algorithms = ("polk",)
     _new_model = new_polk
@@ -189,9 +210,16 @@ class POLKClassifier(Classifier):
     def _refits(self) -> bool:  # type: ignore[override]
         return self.refit and self.solver == "newton"
 
+    def _samples_of_points(self, size: int) -> int:
+        if not (self._refits and has_growing_cap(self) and isinstance(self.epochs, str)):
+            return size
+        return SAMPLES_PER_POINT * points_of_fit(self, size)
+
     def _finish_fit(self, model: Any, samples: Samples) -> None:
         if self._refits:
             finish_fit(self, model, samples)
+        if self.refine:
+            refine(self, model, samples)
 
 
 @estimator(OF_REGRESSORS)
@@ -202,9 +230,9 @@ class POLKRegressor(Regressor):
 
     Parameters
     ----------
-    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, solver, half_life, schedule,
-    regularization, batch_size, epochs, shuffle, average, normalize_y, refit, dtype, n_jobs,
-    random_state, verbose}
+    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, compression, solver,
+    half_life, schedule, regularization, batch_size, epochs, shuffle, average, normalize_y, refit,
+    refine, dtype, n_jobs, random_state, verbose}
 
     Attributes
     ----------
@@ -238,14 +266,15 @@ class POLKRegressor(Regressor):
 
     loss: str = "squared"
     _: KW_ONLY
-    kernel: Kernel | str = "rbf"
+    kernel: Kernel | str = "auto"
     gamma: float | str = "auto"
     learning_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
     max_points: int | str | None = "auto"
+    compression: str = "remove"
     solver: str = "newton"
-    half_life: float | str | None = "auto"
+    half_life: float | str | Detector | None = "auto"
     schedule: PowerLaw | str = "constant"
     regularization: float | str = "auto"
     batch_size: int = 32
@@ -254,6 +283,7 @@ class POLKRegressor(Regressor):
     average: bool = True
     normalize_y: bool = True
     refit: bool = True
+    refine: bool | tuple[str, ...] = False
     dtype: str = "float64"
     n_jobs: int | None = None
     random_state: Any = None
@@ -262,9 +292,15 @@ class POLKRegressor(Regressor):
     budget_ = BUDGET
 
     compress = compress
+    refine_on = refine_on
     _stop_early = stop_early
     _algorithms = ("polk",)
     _new_model = new_polk
+
+    def _finish_fit(self, model: Any, samples: Samples) -> None:
+        super()._finish_fit(model, samples)
+        if self.refine:
+            refine(self, model, samples)
 
     def predict(  # type: ignore[override]
         self, X: ArrayLike, return_std: bool = False
@@ -307,7 +343,8 @@ class POLKRegressor(Regressor):
         if not len(variance):
             raise AttributeError(
                 "noise_ is known with loss='squared' and solver='newton' only: no other loss has a "
-                "variance, and no other solver keeps the statistics that tell it."
+                "variance, and no other solver keeps the statistics that tell it. Nor are there "
+                "any of a linear kernel on more than 2,000 features."
             )
         noise = np.sqrt(variance) * self._scale_
         return float(noise[0]) if self._single_ else noise

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._class_weight import check_class_weight
 from .polk import POLKClassifier, POLKRegressor
 
 try:
@@ -158,7 +159,8 @@ class Classifier(_Learner, base.MiniBatchClassifier):
     Parameters
     ----------
     settings
-        Parameters of :class:`parsimon.POLKClassifier`, such as ``max_points=100``.
+        Parameters of :class:`parsimon.POLKClassifier`, such as ``max_points=100`` or
+        ``class_weight={"spam": 5}``.
 
     Examples
     --------
@@ -171,11 +173,17 @@ class Classifier(_Learner, base.MiniBatchClassifier):
     """
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
         self._labels: dict[Any, int] = {}
+        # What the estimator is given for weights by label: it knows labels by their numbers.
+        self._weights: dict[int, float] = {}
+        check_class_weight("class_weight", settings.get("class_weight"))
+        super().__init__(**settings)
 
     def _new_estimator(self) -> POLKClassifier:
-        return POLKClassifier(**{"loss": "logistic", **self.settings})
+        given = {"loss": "logistic", **self.settings}
+        if isinstance(given.get("class_weight"), Mapping):
+            given["class_weight"] = self._weights
+        return POLKClassifier(**given)
 
     @property
     def _multiclass(self) -> bool:
@@ -191,8 +199,18 @@ class Classifier(_Learner, base.MiniBatchClassifier):
         y
             A label.
         """
-        number = self._labels.get(y, len(self._labels))
-        self._learn(x, number)
+        number = self._labels.get(y)
+        if number is not None:
+            self._learn(x, number)
+            return
+        number, given = len(self._labels), self.settings.get("class_weight")
+        if isinstance(given, Mapping) and y in given:
+            self._weights[number] = given[y]
+        try:
+            self._learn(x, number)
+        except BaseException:
+            self._weights.pop(number, None)
+            raise
         self._labels[y] = number
 
     def _encoded(self, y: list[Any]) -> list[Any] | None:

@@ -77,18 +77,17 @@ class Predictor {
     require(is_density(), "The model is not one of a density; predict() gives its outputs.");
     double z = 0;
     predict(x, &z);
-    if (!density_->domain.contains(x)) return 0;
-    const double value = density_->mirror.value(z, x) *
-                         std::exp(-density_->log_integral - density_->domain.log_volume());
+    if (density_->domain && !density_->domain->contains(x)) return 0;
+    const double value = density_->mirror.value(z, x) * std::exp(-density_->log_volume);
     detail::require_in_range(std::isfinite(value));
     return value;
   }
 
  private:
   struct Density {
-    Box domain;
+    std::optional<Box> domain;  // none of one without bounds
     MirrorMap mirror;
-    double log_integral = 0;  // of what is learned, relative to the uniform density
+    double log_volume;  // of the domain, and the integral of what is learned relative to that
   };
 
   Predictor(const Entries& file, const std::string& algorithm)
@@ -156,19 +155,28 @@ class Predictor {
   }
 
   static std::optional<Density> read_density(const Entries& file, const std::string& algorithm) {
-    if (!learns_density(algorithm)) return std::nullopt;
-    Density density{Box(file.get_numbers("domain.lower"), file.get_numbers("domain.upper")),
-                    MirrorMap::kl()};
-    const std::string integral = "density.log_integral";
-    if (file.has(integral)) density.log_integral = file.get_number(integral);
-    require(std::isfinite(density.log_integral), "The integral in the model file is not finite.");
-    require(file.get_integer("features") == density.domain.features() &&
-                file.get_integer("outputs") == 1,
-            "The model file has impossible sizes.");
-    if (algorithm == "spppot") {
+    // Whatever learned it, what compression has made of it is a function that says so.
+    const std::string volume = "density.log_volume", integral = "density.log_integral";
+    const bool compressed = algorithm == "slkl" && file.has(volume);
+    if (!learns_density(algorithm) && !compressed) return std::nullopt;
+    Density density{std::nullopt, MirrorMap::kl(), 0};
+    const Index features = file.get_integer("features");
+    if (!compressed || file.has("domain.lower")) {
+      density.domain.emplace(file.get_numbers("domain.lower"), file.get_numbers("domain.upper"));
+      require(density.domain->features() == features, "The model file has impossible sizes.");
+    }
+    if (compressed) {
+      density.log_volume = file.get_number(volume);
+    } else {
+      if (file.has(integral)) density.log_volume = file.get_number(integral);
+      density.log_volume += density.domain->log_volume();
+    }
+    require(std::isfinite(density.log_volume), "The integral in the model file is not finite.");
+    require(file.get_integer("outputs") == 1, "The model file has impossible sizes.");
+    if (algorithm == "spppot" || compressed) {
       density.mirror =
           MirrorMap::restore(file.get_text("mirror"), file.get_numbers("mirror.parameters"));
-      density.mirror.check_features(density.domain.features());
+      density.mirror.check_features(features);
     }
     return density;
   }

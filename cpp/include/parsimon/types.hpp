@@ -1,6 +1,12 @@
 #pragma once
 
+// Eigen where the compiler looks for it, or in the folder beside that of parsimon, where the wheel
+// has it.
+#if __has_include(<Eigen/Core>)
 #include <Eigen/Core>
+#else
+#include <eigen3/Eigen/Core>
+#endif
 #include <type_traits>
 
 #include "parsimon/error.hpp"

@@ -32,8 +32,12 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--format", choices=[*FORMATS], help="by default, as the name of the file ends")
     add("--delimiter", help="of CSV; a comma by default")
+    add("--no-header", dest="header", action="store_false", help=_NO_HEADER)
     add("--block", type=positive_int, default=1000, metavar="ROWS", help="rows read at a time")
     add("--quiet", action="store_true", help="no progress bar")
+
+
+_NO_HEADER = "the first line of CSV is a sample: columns are called 0, 1, ..."
 
 
 def names(text: str) -> list[str]:
@@ -49,6 +53,7 @@ def blocks_for(
         "rows": options.block,
         "format": options.format,
         "delimiter": options.delimiter,
+        "header": options.header,
     }
     scaler: Any = model.scaler_ if isinstance(model, StreamingPipeline) else model
     columns = getattr(scaler, "feature_names_in_", None)

@@ -62,4 +62,4 @@ def scores(model: Any, blocks: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     chosen = _OF_CLASSIFIERS if is_classifier(model) else _OF_OTHERS
     found: dict[str, Any] = {name.replace("_", " "): METRICS[name](*both) for name in chosen}
     count = len(both[0])
-    return {**found, "samples": count, "microseconds a sample": 1e6 * seconds / count}
+    return {**found, "samples": count, "microseconds per sample": 1e6 * seconds / count}

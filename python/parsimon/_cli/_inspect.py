@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import parsimon
-from parsimon import _core
+from parsimon import KernelExpansion, _core
 from parsimon.stream import StreamingPipeline
 
 from ._data import show, size_of
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     show(f"{options.model}, {size_of(options.model)}:", _about(estimator, archive))
     if pipeline is not None and pipeline.scaler_ is not None:
         show("Columns:", _columns(pipeline.scaler_))
-    certificate = _certificate(estimator)
+    certificate = {} if isinstance(estimator, KernelExpansion) else _certificate(estimator)
     if certificate:
         title = "Certificate: how far compression moved the function, in Hilbert norm"
         show(
@@ -48,11 +48,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _about(estimator: Any, archive: Any) -> dict[str, Any]:
-    rows: dict[str, Any] = {
-        "estimator": type(estimator).__name__,
-        "parameters": _changed(estimator) or "defaults",
-        "kernel": archive["kernel"],
-    }
+    rows: dict[str, Any] = {"estimator": type(estimator).__name__}
+    if isinstance(estimator, KernelExpansion):  # a function, which nothing was chosen for
+        rows |= {"kernel": archive["kernel"], "features": estimator.dictionary.shape[1]}
+        rows |= {"points": estimator.model_order, "norm": estimator.norm()}
+        return rows
+    rows |= {"parameters": _changed(estimator) or "defaults", "kernel": archive["kernel"]}
     for title, name in (("features", "n_features_in_"), ("samples seen", "t_")):
         if hasattr(estimator, name):
             rows[title] = getattr(estimator, name)
@@ -105,8 +106,9 @@ def _certificate(estimator: Any) -> dict[str, Any]:
 
 def _show_points(estimator: Any, count: int) -> None:
     print("Points, with their weights:")
-    points = zip(estimator.dictionary_[:count], estimator.weights_[:count], strict=True)
-    for point, weights in points:
+    function = estimator if isinstance(estimator, KernelExpansion) else estimator.expansion_
+    rows = function.weights.reshape(function.model_order, -1)
+    for point, weights in zip(function.dictionary[:count], rows[:count], strict=True):
         numbers = " ".join(f"{value:.4g}" for value in point)
         print(f"  {numbers}  |  {' '.join(f'{weight:.4g}' for weight in weights)}")
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +40,33 @@ def run(options: argparse.Namespace) -> int:
     blocks = watched(blocks_for(model, options.file, options), "predicting", quiet=options.quiet)
     with _writing(options.output) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
+        above: list[Any] = [header]  # nothing is written before something could be predicted
         for X, _ in blocks:
             columns = [model.predict(X).tolist()]
             if options.proba:
                 columns += model.predict_proba(X).T.tolist()
-            writer.writerows(zip(*columns, strict=True))
+            writer.writerows([*above, *zip(*columns, strict=True)])
+            above = []
             file.flush()
+        writer.writerows(above)
     return 0
 
 
-def _writing(path: str | None) -> Any:
+@contextmanager
+def _writing(path: str | None) -> Iterator[Any]:
+    """Open what predictions are written to; a file is replaced when all of them are there."""
     if path is None:
-        return nullcontext(sys.stdout)
-    return Path(path).open("w", newline="", encoding="utf-8")
+        yield sys.stdout
+        return
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():  # a pipe, say
+        with target.open("w", newline="", encoding="utf-8") as file:
+            yield file
+        return
+    part = target.with_name(f"{target.name}.part")
+    try:
+        with part.open("w", newline="", encoding="utf-8") as file:
+            yield file
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ import argparse
 import ast
 import time
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,18 +68,21 @@ def run(options: argparse.Namespace) -> int:
         text=options.text,
         frame="columns",
         delimiter=options.delimiter,
+        header=options.header,
         n_features=options.features,
     )
+    _check_folder(options.output)
     start = time.perf_counter()
     train = _stream if options.stream else _batch
     model, found = train(blocks, options)
     seconds = time.perf_counter() - start
+    # Before anything is tested: what was learned is not to be lost.
+    model.save(options.output)
     if options.test:
         test = watched(
             blocks_for(model, options.test, options, options.target), "test", quiet=options.quiet
         )
         found |= {f"test {name}": value for name, value in scores(model, test).items()}
-    model.save(options.output)
     estimator = model.estimator_
     rows = {
         "estimator": type(estimator).__name__,
@@ -107,7 +111,9 @@ def _stream(blocks: Any, options: argparse.Namespace) -> tuple[Any, dict[str, An
     summary = result.summary
     keep = [name for name in summary if name not in ("points", "predict_us", "learn_us")]
     found = {name: summary[name] for name in keep}
-    found["microseconds a sample"] = summary["predict_us"] + summary["learn_us"]
+    if len(result.samples) == 0:
+        found |= dict.fromkeys(result.curves, "not known: there was one block (see --block)")
+    found["microseconds per sample"] = summary["predict_us"] + summary["learn_us"]
     return model, found
 
 
@@ -141,8 +147,22 @@ def _pipeline(y: NDArray[Any], options: argparse.Namespace) -> StreamingPipeline
     task = options.task or ("classification" if _are_labels(y) else "regression")
     kind = POLKClassifier if task == "classification" else POLKRegressor
     estimator = kind(random_state=options.seed)
+    if task == "regression" and y.dtype.kind not in "iufb":
+        raise ValueError(
+            f"--task regression needs numbers to predict; the target of the first sample is "
+            f"{y.tolist()[0]!r}."
+        )
     estimator.set_params(**dict(_setting(text) for text in options.settings))
     return StreamingPipeline(estimator)
+
+
+def _check_folder(path: str) -> None:
+    """Refuse a file that could not be written, before it takes hours to find out."""
+    folder = Path(path).resolve().parent
+    if not folder.is_dir():
+        raise ValueError(f"There is no folder {str(folder)!r} to write {path!r} to.")
+    if Path(path).is_dir():
+        raise ValueError(f"{path!r} is a folder: give the name of a file to write.")
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -3,5 +3,6 @@
 from ._compositional import CompositionalLearner
 from ._estimators import COLKClassifier, COLKRegressor
 from ._policy import PolicyEvaluator
+from ._q_learner import QLearner
 
-__all__ = ["COLKClassifier", "COLKRegressor", "CompositionalLearner", "PolicyEvaluator"]
+__all__ = ["COLKClassifier", "COLKRegressor", "CompositionalLearner", "PolicyEvaluator", "QLearner"]

@@ -11,16 +11,17 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 from parsimon import _auto, _core, _stream
-from parsimon._checks import Check, count, number
+from parsimon._checks import Check, check_flag, count, is_number, number
 from parsimon._docs import OF_STEPS
 from parsimon._first_samples import Start
 from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
-from parsimon._stream import Samples
+from parsimon._stream import Samples, checked_weight
 from parsimon.kernels import Kernel
 from parsimon.schedules import AdaptiveBudget, PowerLaw
 
+from . import _functions
 from ._risk import RISK_ENTRIES, risk_trace
 
 if TYPE_CHECKING:
@@ -38,8 +39,17 @@ X : array-like of shape (n_samples, n_features)
     The samples.
 y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
     Whatever the functions need to know of the samples.
+sample_weight : array-like of shape (n_samples,), optional
+    Weights of the samples, not negative: one of weight 2 counts like two in every expectation.
+inner_X : array-like of shape (n_samples, n_features), optional
+    As many samples xi, where theta and xi have different laws: X is theta then. `batch_size` must
+    be even.
+inner_y : array-like, optional
+    What the functions need to know of them, as y of X.
 values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
     The values of f.
+score : float
+    The negative objective, without its regulariser; larger is better.
 """
 
 
@@ -58,8 +68,8 @@ class CompositionalLearner(ModelEstimator):
     """A function f that minimises E[l(f(theta), E[h(f(xi))])] + lambda / 2 ||f||^2 (COLK).
 
     The inner expectation g = E[h] is tracked along the stream: the second half of each mini-batch
-    is xi, the first half theta. :class:`COLKRegressor` is an instance of this, with h the loss and
-    l a dispersion.
+    is xi, the first half theta; of a single sample, xi is the one before. :class:`COLKRegressor` is
+    an instance of this, with h the loss and l a dispersion.
 
     All functions take blocks: the values of f at n samples, of shape (n, n_outputs), their targets
     y of shape (n, n_targets), and the outer ones also g, of shape (1, n_inner).
@@ -77,18 +87,24 @@ class CompositionalLearner(ModelEstimator):
         ``direct_gradient(values, y, g)`` returns the derivatives of l by the values, of shape
         (n, n_outputs), if l depends on f(theta) itself.
     outer : callable, optional
-        ``outer(values, y, g)`` returns l, of shape (n,), for the trace.
+        ``outer(values, y, g)`` returns l, of shape (n,), for the trace and `score`.
+    outer_depends_on_sample : bool, default=True
+        Whether l is another function for each theta. If not, as for a function of g alone, no half
+        of a mini-batch is spent on theta.
+    check : bool, default=False
+        Whether the derivatives are compared with differences of `inner` and `outer`, as far as
+        these are given, before learning begins.
     n_inner : int, default=1
         Number of inner expectations.
     n_outputs : int, default=1
         Number of outputs of f.
     {kernel, gamma}
-    learning_rate : float, default=0.1
-        alpha, the step of f.
+    learning_rate : float or "auto", default="auto"
+        alpha, the step of f. "auto" is half of what the curvature of the objective at f = 0 allows.
     tracking_rate : float, default=0.1
         beta, the weight of the latest mini-batch in g; at most 1.
-    parsimony : float, optional
-        C in the budget C * alpha**2. Without it and without a budget, every point is kept.
+    parsimony : float or "auto", default="auto"
+        C in the budget C * alpha**2. "auto" is a fiftieth of what a mini-batch adds at f = 0.
     {budget, schedule}
     tracking_schedule : {"constant"} or parsimon.schedules.PowerLaw, default="constant"
         How the tracking rate changes along the stream.
@@ -129,13 +145,15 @@ class CompositionalLearner(ModelEstimator):
     _: KW_ONLY
     direct_gradient: BlockFunction | None = None
     outer: BlockFunction | None = None
+    outer_depends_on_sample: bool = True
+    check: bool = False
     n_inner: int = 1
     n_outputs: int = 1
     kernel: Kernel | str = "rbf"
     gamma: float | str = "scale"
-    learning_rate: float = 0.1
+    learning_rate: float | str = "auto"
     tracking_rate: float = 0.1
-    parsimony: float | None = None
+    parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
     schedule: PowerLaw | str = "constant"
     tracking_schedule: PowerLaw | str = "constant"
@@ -159,9 +177,9 @@ class CompositionalLearner(ModelEstimator):
         **{name: _function(optional=True) for name in _FUNCTIONS[_NEEDED:]},
         "n_inner": count(),
         "n_outputs": count(),
-        "learning_rate": number(positive=True),
+        "outer_depends_on_sample": check_flag,
+        "check": check_flag,
         "tracking_rate": number(positive=True, most=1),
-        "parsimony": number(optional=True),
         "regularization": number(),
         "epochs": count(),
     }
@@ -170,32 +188,75 @@ class CompositionalLearner(ModelEstimator):
     _trace = staticmethod(risk_trace)
 
     def _check_together(self) -> None:
-        if self.batch_size < 2:
-            raise ValueError("batch_size must be at least 2: half of a mini-batch is xi; got 1.")
+        if not self.outer_depends_on_sample and self.direct_gradient is not None:
+            raise ValueError(
+                "direct_gradient is the derivative of l by f(theta); with "
+                "outer_depends_on_sample=False there is none: leave one of the two out."
+            )
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        inner_X: ArrayLike | None = None,
+        inner_y: ArrayLike | None = None,
+    ) -> Self:
         """Learn from all samples, forgetting what was learned before.
 
-        {X, y -> self}
+        {X, y, sample_weight, inner_X, inner_y -> self}
         """
         with self._unchanged_on_error():
             self._check_parameters()
-            _stream.fit(self, self._samples(X, y, reset=True), {})
+            samples = self._samples(X, y, sample_weight, reset=True)
+            _stream.fit(self, self._paired(samples, inner_X, inner_y), {})
         return self
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        inner_X: ArrayLike | None = None,
+        inner_y: ArrayLike | None = None,
+    ) -> Self:
         """Learn from one block of a stream, in the order given.
 
         If learning ends half way, its finished mini-batches stay.
 
-        {X, y -> self}
+        {X, y, sample_weight, inner_X, inner_y -> self}
         """
         with self._unchanged_on_error():
             self._check_parameters_if_changed()
-            samples = self._samples(X, y, reset=not hasattr(self, "_model"))
+            samples = self._samples(X, y, sample_weight, reset=not hasattr(self, "_model"))
+            samples = self._paired(samples, inner_X, inner_y)
+            if isinstance(samples, _functions.Pairs):
+                # Whole pairs come at once: they are not kept as single samples are.
+                begins = "_model" not in self.__dict__
+                _stream.learn(self, Start(samples.columns, begins), samples, {})
+                return self
             start = Start.of(self, *samples.columns)
             _stream.learn(self, start, Samples(*start.columns), {})
         return self
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Return the negative objective on these samples, with the mean of h over them as g.
+
+        {X, y, sample_weight -> score}
+        """
+        if self.outer is None:
+            raise ValueError("score needs outer, the function l itself; give it.")
+        samples = self._samples(X, y, sample_weight, reset=False)
+        weight = samples.weight if len(samples.weight) else np.ones(len(samples))
+        shares = weight / weight.sum()
+        values = self._evaluate(samples.X)
+        problem = _functions.Problem(self, samples.targets)
+        g = (shares @ problem.inner(values))[None]
+        return -float(shares @ problem.outer(values, g))
 
     def predict(self, X: ArrayLike) -> Array:
         """Return the values of f.
@@ -223,7 +284,9 @@ class CompositionalLearner(ModelEstimator):
             "its expansion_."
         )
 
-    def _samples(self, X: ArrayLike, y: ArrayLike | None, *, reset: bool) -> Samples:
+    def _samples(
+        self, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None, *, reset: bool
+    ) -> Samples:
         checked = self._validate_samples(X, reset=reset)
         targets = np.empty((len(checked), 0))
         if y is not None:
@@ -231,19 +294,49 @@ class CompositionalLearner(ModelEstimator):
             targets = given.reshape(len(given), -1)
         if len(targets) != len(checked):
             raise ValueError(f"X has {len(checked)} samples, but y has {len(targets)}.")
-        return Samples(checked, targets)
+        return Samples(checked, targets, checked_weight(sample_weight, checked))
+
+    def _paired(
+        self, theta: Samples, inner_X: ArrayLike | None, inner_y: ArrayLike | None
+    ) -> Samples:
+        """Return mini-batches one half of which are theta, the other xi, if xi were given."""
+        if inner_X is None:
+            if inner_y is not None:
+                raise ValueError("inner_y belongs to inner_X: give both, or neither.")
+            return theta
+        xi = self._samples(inner_X, inner_y, None, reset=False)
+        if self.batch_size % 2 or not self.outer_depends_on_sample or len(theta.weight):
+            raise ValueError(
+                "With inner_X, one half of each mini-batch is theta and the other xi: batch_size "
+                "must be even, outer_depends_on_sample True, and there are no sample weights."
+            )
+        if xi.X.shape != theta.X.shape or xi.targets.shape != theta.targets.shape:
+            raise ValueError(
+                f"There must be as many inner_X as X, with the same features and targets; got "
+                f"{theta.X.shape} and {theta.targets.shape}, {xi.X.shape} and {xi.targets.shape}."
+            )
+        return _functions.Pairs(theta, xi)
 
     def _functions(self) -> dict[str, BlockFunction | None]:
         return {name: getattr(self, name) for name in _FUNCTIONS}
 
     def _new_model(self, samples: Samples, *, streaming: bool) -> tuple[Any, Kernel, int]:  # noqa: ARG002
         kernel = _auto.choose_kernel(self.kernel, self.gamma, samples)
-        rate = float(self.learning_rate)
-        by_parsimony = _core.BudgetSchedule.step_squared(float(self.parsimony or 0.0))
+        if self.check:
+            _functions.check_derivatives(self, samples)
+        problem = _functions.AtZero(self, samples, kernel)
+        rate = self.learning_rate
+        rate = problem.rate if isinstance(rate, str) else float(rate)
+        if isinstance(self.parsimony, str) and not is_number(self.budget):
+            by_parsimony = _core.BudgetSchedule.proportional(problem.size)
+        else:
+            constant = 0.0 if isinstance(self.parsimony, str) else float(self.parsimony)
+            by_parsimony = _core.BudgetSchedule.step_squared(constant)
         model = _core.Compositional(
             kernel.core,
             self._functions(),
             int(self.n_inner),
+            outer_sees_samples=bool(self.outer_depends_on_sample),
             step=core_step(rate, self.schedule),
             tracking=core_step(float(self.tracking_rate), self.tracking_schedule),
             compression=_core.Compression(core_budget(self.budget, by_parsimony, rate)),
@@ -256,5 +349,9 @@ class CompositionalLearner(ModelEstimator):
 
     def _read_model(self, archive: _core.Archive, kernel: Kernel) -> Any:
         return _core.Compositional.from_archive(
-            archive, kernel.core, self._functions(), int(self.n_inner)
+            archive,
+            kernel.core,
+            self._functions(),
+            int(self.n_inner),
+            bool(self.outer_depends_on_sample),
         )

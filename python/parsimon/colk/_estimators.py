@@ -8,6 +8,7 @@ from typing import Any
 
 from parsimon._classifier import Classifier
 from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from parsimon._drift import Detector
 from parsimon._model import BUDGET
 from parsimon._newton import finish_fit
 from parsimon._parameters import estimator
@@ -52,9 +53,9 @@ class COLKRegressor(Regressor):
     loss : str, default="squared"
         As in :class:`POLKRegressor`, where "squared" and "huber" are meant. The paper's squared
         loss, without 1/2, is "squared(2)".
-    {kernel, gamma, learning_rate, tracking_rate, parsimony, budget, max_points, solver,
-    schedule, tracking_schedule, regularization, batch_size, epochs, shuffle, average, half_life,
-    normalize_y}
+    {kernel, gamma, learning_rate, tracking_rate, parsimony, budget, max_points,
+    compression, solver, schedule, tracking_schedule, regularization, batch_size, epochs, shuffle,
+    average, half_life, normalize_y}
     refit : bool, default=True
         As in :class:`POLKRegressor`; with ``solver="sgd"`` it has an effect without risk only.
     {dtype, n_jobs, random_state, verbose}
@@ -93,13 +94,14 @@ class COLKRegressor(Regressor):
     level: float = 0.9
     clip: float | None = 1.0
     loss: str = "squared"
-    kernel: Kernel | str = "rbf"
+    kernel: Kernel | str = "auto"
     gamma: float | str = "auto"
     learning_rate: float | str = "auto"
     tracking_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
     max_points: int | str | None = "auto"
+    compression: str = "remove"
     solver: str = "newton"
     schedule: PowerLaw | str = "constant"
     tracking_schedule: PowerLaw | str = "constant"
@@ -108,7 +110,7 @@ class COLKRegressor(Regressor):
     epochs: int | str = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = "auto"
+    half_life: float | str | Detector | None = "auto"
     normalize_y: bool = True
     refit: bool = True
     dtype: str = "float64"
@@ -156,7 +158,7 @@ class COLKClassifier(Classifier):
     Parameters
     ----------
     {risk, risk_weight, moment_order, level, clip, kernel, gamma, class_weight, learning_rate,
-    tracking_rate, parsimony, budget, max_points, solver, schedule, tracking_schedule,
+    tracking_rate, parsimony, budget, max_points, compression, solver, schedule, tracking_schedule,
     regularization, batch_size, epochs, shuffle, average, half_life, dtype, n_jobs, random_state,
     verbose}
 
@@ -188,7 +190,7 @@ class COLKClassifier(Classifier):
     moment_order: int = 4
     level: float = 0.9
     clip: float | None = 1.0
-    kernel: Kernel | str = "rbf"
+    kernel: Kernel | str = "auto"
     gamma: float | str = "scale"
     class_weight: Mapping[Any, float] | str | None = None
     learning_rate: float | str = "auto"
@@ -196,6 +198,7 @@ class COLKClassifier(Classifier):
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
     max_points: int | str | None = "auto"
+    compression: str = "remove"
     solver: str = "newton"
     schedule: PowerLaw | str = "constant"
     tracking_schedule: PowerLaw | str = "constant"
@@ -204,7 +207,7 @@ class COLKClassifier(Classifier):
     epochs: int | str = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = "auto"
+    half_life: float | str | Detector | None = "auto"
     dtype: str = "float64"
     n_jobs: int | None = None
     random_state: Any = None

@@ -28,6 +28,9 @@ def measure(risk: str, weight: float, parameter: float, clip: float | None) -> M
         return lambda losses, shares: _semideviation(losses, shares, weight)
     if risk == "cvar":
         return lambda losses, shares: _mixed_cvar(losses, shares, weight, parameter)
+    if risk in _OF_WEIGHT:
+        function = _OF_WEIGHT[risk]
+        return lambda losses, shares: function(losses, shares, weight)
     dispersion = _squared_part if risk == "semivariance" else _moments(int(parameter))
     bounded = _linear_from(dispersion, weight, np.inf if clip is None else clip)
     return lambda losses, shares: _relative(losses, shares, weight, bounded)
@@ -118,6 +121,76 @@ def _mixed_cvar(losses: Array, shares: Array, weight: float, level: float) -> tu
     by_width = _SHARP * float(shares @ (value - scaled * slope))
     counts = (slope + by_width) / (1 - level)
     return (1 - weight) * mean + weight * tail, 1 - weight + weight * counts
+
+
+def _root_semideviation(losses: Array, shares: Array, weight: float) -> tuple[float, Array]:
+    """Return E l + w sqrt(E (l - E l)_+^2)."""
+    mean = float(shares @ losses)
+    above = np.maximum(losses - mean, 0)
+    size = float(np.sqrt(shares @ above**2))
+    if not size > 0:
+        return mean, np.ones_like(losses)
+    return mean + weight * size, 1 + weight * (above - float(shares @ above)) / size
+
+
+def _entropic(losses: Array, shares: Array, weight: float) -> tuple[float, Array]:
+    """Return log(E exp(w l)) / w, the mean for w = 0."""
+    if weight == 0:
+        return float(shares @ losses), np.ones_like(losses)
+    largest = float(losses.max())
+    tilted = np.exp(weight * (losses - largest))
+    mean = float(shares @ tilted)
+    return largest + float(np.log(mean)) / weight, tilted / mean
+
+
+def _kl_robust(losses: Array, shares: Array, radius: float) -> tuple[float, Array]:
+    """Return the largest E_Q l with KL(Q | P) <= radius: min over t of t (radius + log E e^(l/t)).
+
+    Its derivative by t is radius - KL of the tilted distribution, which falls as t grows.
+    """
+    spread = float(losses.max() - shares @ losses)
+    if radius == 0 or not spread > 0:
+        return float(shares @ losses), np.ones_like(losses)
+    low, high = 1e-3 * spread, 1e6 * spread
+    for _ in range(80):
+        middle = float(np.sqrt(low * high))
+        value, counts = _entropic(losses, shares, 1 / middle)
+        far = float(shares @ (counts * losses)) - value > radius * middle
+        low, high = (middle, high) if far else (low, middle)
+    value, counts = _entropic(losses, shares, 1 / high)
+    return value + radius * high, counts
+
+
+def _chi_square_robust(losses: Array, shares: Array, radius: float) -> tuple[float, Array]:
+    """Return the largest E_Q l with E_P (dQ/dP - 1)^2 <= radius.
+
+    That is min over u of u + sqrt(1 + radius) sqrt(E (l - u)_+^2), whose derivative grows with u.
+    """
+    mean = float(shares @ losses)
+    spread = float(losses.max()) - mean
+    if radius == 0 or not spread > 0:
+        return mean, np.ones_like(losses)
+    factor = float(np.sqrt(1 + radius))
+    # Where all losses are above u, the minimum is at E l - sd / sqrt(radius).
+    deviation = float(np.sqrt(shares @ (losses - mean) ** 2))
+    low, high = mean - deviation / np.sqrt(radius) - spread, mean + spread
+    for _ in range(80):
+        middle = (low + high) / 2
+        above = np.maximum(losses - middle, 0)
+        size = float(np.sqrt(shares @ above**2))
+        grows = size == 0 or factor * float(shares @ above) < size
+        low, high = (low, middle) if grows else (middle, high)
+    above = np.maximum(losses - low, 0)
+    size = float(np.sqrt(shares @ above**2))
+    return low + factor * size, factor * above / size
+
+
+_OF_WEIGHT = {
+    "root_semideviation": _root_semideviation,
+    "entropic": _entropic,
+    "kl": _kl_robust,
+    "chi_square": _chi_square_robust,
+}
 
 
 def value_at_risk(losses: Array, shares: Array, level: float) -> float:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from parsimon import _auto, _core, _stream
-from parsimon._checks import choice, count, number
+from parsimon._checks import choice, count, is_number, number
 from parsimon._core import BudgetSchedule, Compression
 from parsimon._docs import OF_STEPS
 from parsimon._first_samples import Start
@@ -18,15 +18,18 @@ from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelE
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
 from parsimon._stream import Samples
-from parsimon.kernels import Kernel
+from parsimon.expansion import KernelExpansion
+from parsimon.kernels import Constant, Kernel
 from parsimon.schedules import AdaptiveBudget, PowerLaw
+
+from ._least_squares_td import Differences, projected_error, warn_if_worse_than_constant
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-METHODS = ("gtd", "td")
+METHODS = ("lstd", "td", "gtd")
 # Steps for single transitions; a mini-batch takes as many times as much, up to what is stable.
-_RATES = {"gtd": 0.1, "td": 0.02}
+_RATES = {"gtd": 0.1, "td": 0.02, "lstd": 0.02}
 _TRACKING = 0.1
 # Of what a mini-batch adds, in norm, the part that compression may take.
 _PARSIMONY = 0.1
@@ -42,6 +45,14 @@ next_states : array-like of shape (n_transitions, n_features)
     The states that followed.
 terminal : array-like of bool of shape (n_transitions,), optional
     Whether an episode ended there: the value of the next state is then zero.
+discounts : array-like of shape (n_transitions,), optional
+    The discount of what follows each transition, from 0 to 1, in place of `discount`: where
+    transitions take different times, or options end.
+importance : array-like of shape (n_transitions,), optional
+    How much likelier the policy takes the action than whoever took it (importance ratios); 1 if
+    the transitions follow the policy.
+score : float
+    1 for the true values, 0 for the best constant, negative for what is worse than that.
 values : ndarray of shape (n_transitions,)
     The expected discounted sums of rewards.
 """
@@ -50,13 +61,20 @@ values : ndarray of shape (n_transitions,)
 class _Transitions(Samples):
     """Transitions as the core takes them: states, and what came after each."""
 
-    def __init__(self, states: Array, rewards: Array, next_states: Array, stay: Array) -> None:
+    def __init__(
+        self, states: Array, rewards: Array, next_states: Array, discounts: Array, ratios: Array
+    ) -> None:
         super().__init__(states)
         self.rewards = rewards
-        self.columns = (states, rewards, next_states, stay)
+        self.columns = (states, rewards, next_states, discounts, ratios)
 
 
-def _check_discount(name: str, value: Any) -> None:
+def _check_trace_decay(name: str, value: Any) -> None:
+    if not (is_number(value) and 0 <= value <= 1):
+        raise ValueError(f"{name} must be a number from 0 to 1; got {value!r}.")
+
+
+def check_discount(name: str, value: Any) -> None:
     number()(name, value)
     if not value < 1:
         raise ValueError(f"{name} must be below 1; got {value!r}.")
@@ -72,14 +90,25 @@ class PolicyEvaluator(ModelEstimator):
 
     Parameters
     ----------
-    method : {"gtd", "td"}, default="gtd"
-        "gtd" descends the squared expectation of d given the state. That expectation is tracked by
-        a second kernel expansion z(x), which is read before it is updated. "td" is kernel TD(0): V
-        moves by d at x. It is faster and more precise where it converges, which is certain only for
-        transitions that follow the policy.
+    method : {"lstd", "td", "gtd"}, default="lstd"
+        "td" is kernel TD(0): V moves by d at x. It converges for certain only on transitions that
+        follow the policy. "lstd" finds the points as "td" does, and solves for the weights on
+        them that make d vanish in the span of the points, over all transitions seen (least
+        squares): the most precise. "gtd" descends the squared expectation of d given the state,
+        which is tracked by a second kernel expansion z(x) and read before it is updated: slower,
+        and with `importance` ratios safe for transitions of any origin.
     discount : float, default=0.9
         gamma, at least 0 and below 1.
-    {kernel, gamma}
+    trace_decay : float, default=0.0
+        lambda of TD(lambda), from 0 to 1, with "lstd": what a transition tells reaches the states
+        before it in the same episode, as long as each begins where the one before ended.
+    refit : bool, default=False
+        Whether ``fit`` ends with the least squares of "lstd" after "td" or "gtd" too.
+    kernel : parsimon.kernels.Kernel or str, default="rbf"
+        A kernel, or the name of one as in scikit-learn. To one that is given by name, a constant
+        of max k(x, x) is added: values are rarely near zero, where other functions would have to
+        pull them from point by point.
+    {gamma}
     learning_rate : float or "auto", default="auto"
         alpha, the step of V.
     tracking_rate : float or "auto", default="auto"
@@ -93,6 +122,8 @@ class PolicyEvaluator(ModelEstimator):
     max_points : int, optional
         The largest number of points of V, whatever error that takes.
     {schedule}
+    tracking_schedule : {"constant"} or parsimon.schedules.PowerLaw, default="constant"
+        How the tracking rate changes along the stream.
     regularization : float, default=0.0
         Weight of the squared norm of V; it pulls V towards zero.
     batch_size : int, default=32
@@ -107,16 +138,20 @@ class PolicyEvaluator(ModelEstimator):
     ----------
     {dictionary_, weights_, model_order_, expansion_, n_features_in_, kernel_, learning_rate_,
     regularization_, budget_, epochs_, t_}
+    tracker_ : KernelExpansion
+        z of "gtd": the expected temporal difference of each state. It has no points with "td" and
+        "lstd".
     tracker_order_ : int
-        Number of points of the tracker; 0 for "td".
+        Its number of points.
     trace_ : dict of ndarray
         As of :class:`POLKRegressor`; the loss is d**2 / 2.
 
     Notes
     -----
-    The paper's frame would track one number for all states. That only makes the *mean* of d vanish
-    and leaves V badly biased (on the chain of the tests, an error nearly as large as V itself), so
-    it is not offered.
+    The paper tracks expectations that are not conditional by one number, and sends the conditional
+    case, which this is, to its reference [2]. One number for all states would only make the *mean*
+    of d vanish and leave V badly biased (on the chain of the tests, an error nearly as large as V
+    itself), so it is not offered.
 
     References
     ----------
@@ -137,9 +172,11 @@ class PolicyEvaluator(ModelEstimator):
     True
     """
 
-    method: str = "gtd"
+    method: str = "lstd"
     _: KW_ONLY
     discount: float = 0.9
+    trace_decay: float = 0.0
+    refit: bool = False
     kernel: Kernel | str = "rbf"
     gamma: float | str = "scale"
     learning_rate: float | str = "auto"
@@ -148,6 +185,7 @@ class PolicyEvaluator(ModelEstimator):
     budget: float | AdaptiveBudget | None = None
     max_points: int | None = None
     schedule: PowerLaw | str = "constant"
+    tracking_schedule: PowerLaw | str = "constant"
     regularization: float = 0.0
     batch_size: int = 32
     epochs: int = 1
@@ -165,7 +203,8 @@ class PolicyEvaluator(ModelEstimator):
     _words = {
         **WORDS,
         "method": choice(*METHODS),
-        "discount": _check_discount,
+        "discount": check_discount,
+        "trace_decay": _check_trace_decay,
         "tracking_rate": number(positive=True, auto=True),
         "regularization": number(),
         "epochs": count(),
@@ -174,21 +213,36 @@ class PolicyEvaluator(ModelEstimator):
     _floats = (np.float64,)
     _takes_sparse = False
 
+    def _check_together(self) -> None:
+        if self.trace_decay > 0 and self.method != "lstd":
+            raise ValueError(
+                f"trace_decay={self.trace_decay!r} needs method='lstd': steps of "
+                f"{self.method!r} know one transition at a time."
+            )
+
     def fit(
         self,
         states: ArrayLike,
         rewards: ArrayLike,
         next_states: ArrayLike,
         terminal: ArrayLike | None = None,
+        *,
+        discounts: ArrayLike | None = None,
+        importance: ArrayLike | None = None,
     ) -> Self:
         """Learn from all transitions, forgetting what was learned before.
 
-        {states, rewards, next_states, terminal -> self}
+        {states, rewards, next_states, terminal, discounts, importance -> self}
         """
         with self._unchanged_on_error():
             self._check_parameters()
-            transitions = self._transitions(states, rewards, next_states, terminal, reset=True)
-            _stream.fit(self, transitions, {})
+            given = (states, rewards, next_states, terminal, discounts, importance)
+            transitions = self._transitions(*given, reset=True)
+            _stream.fit(self, transitions, {"_differences_": ()})
+            if self.method == "lstd" or self.refit:
+                seen = self._solve(transitions, None)
+                self._differences_ = seen.kept if self.method == "lstd" else ()
+            warn_if_worse_than_constant(self, transitions.columns)
         return self
 
     def partial_fit(
@@ -197,6 +251,9 @@ class PolicyEvaluator(ModelEstimator):
         rewards: ArrayLike,
         next_states: ArrayLike,
         terminal: ArrayLike | None = None,
+        *,
+        discounts: ArrayLike | None = None,
+        importance: ArrayLike | None = None,
     ) -> Self:
         """Learn from one block of a stream, in the order given.
 
@@ -205,18 +262,45 @@ class PolicyEvaluator(ModelEstimator):
         of them whenever there are half as many again. If learning ends half way, its finished
         mini-batches stay.
 
-        {states, rewards, next_states, terminal -> self}
+        {states, rewards, next_states, terminal, discounts, importance -> self}
         """
         with self._unchanged_on_error():
             self._check_parameters_if_changed()
             first = "_model" not in self.__dict__
-            transitions = self._transitions(states, rewards, next_states, terminal, reset=first)
-            if first or self.__dict__.get("_first_"):
-                start = Start.of(self, *transitions.columns)
-                _stream.learn(self, start, _Transitions(*start.columns), {})
-            else:
-                _stream.partial_fit(self, transitions, {})
+            given = (states, rewards, next_states, terminal, discounts, importance)
+            transitions = self._transitions(*given, reset=first)
+            start = Start.of(self, *transitions.columns)
+            transitions = _Transitions(*start.columns)
+            _stream.learn(self, start, transitions, {"_differences_": ()})
+            if self.method == "lstd":
+                known = self.__dict__.get("_differences_", ())
+                earlier = None if start.begins else Differences(*known)
+                self._differences_ = self._solve(transitions, earlier).kept
         return self
+
+    def score(
+        self,
+        states: ArrayLike,
+        rewards: ArrayLike,
+        next_states: ArrayLike,
+        terminal: ArrayLike | None = None,
+        *,
+        discounts: ArrayLike | None = None,
+        importance: ArrayLike | None = None,
+    ) -> float:
+        """Return how well V predicts what follows: 1 - e(V) / e(c), c the best constant.
+
+        e is the projected Bellman error: the mean square of what the functions on the points of the
+        model, and constants, can predict of d. It is estimated without bias, from two halves of
+        the transitions; even the true values need not have 1 on a few of them.
+
+        {states, rewards, next_states, terminal, discounts, importance -> score}
+        """
+        self._fitted_model()
+        given = (states, rewards, next_states, terminal, discounts, importance)
+        columns = self._transitions(*given, reset=False).columns
+        ours, constant, _ = projected_error(self, columns)
+        return 1 - ours / constant if constant > 0 else 0.0
 
     def predict(self, states: ArrayLike) -> Array:
         """Return the value of each state.
@@ -224,6 +308,12 @@ class PolicyEvaluator(ModelEstimator):
         {states -> values}
         """
         return self._evaluate(states)[:, 0]
+
+    @property
+    def tracker_(self) -> KernelExpansion:
+        """The tracked expectation of the temporal difference, as a function of the state."""
+        core = self._state("tracker_").tracker
+        return KernelExpansion(self._kernel_, core.dictionary, core.weights)
 
     @property
     def tracker_order_(self) -> int:
@@ -236,19 +326,21 @@ class PolicyEvaluator(ModelEstimator):
         rewards: ArrayLike,
         next_states: ArrayLike,
         terminal: ArrayLike | None,
+        discounts: ArrayLike | None,
+        importance: ArrayLike | None,
         *,
         reset: bool,
     ) -> _Transitions:
         X = self._validate_samples(states, reset=reset)
         following = check_array(next_states, dtype=np.float64, order="C", input_name="next_states")
-        gained = _column(
+        gained = column_of(
             "rewards",
             check_array(rewards, ensure_2d=False, dtype=np.float64, input_name="rewards"),
         )
         if terminal is None:
             stay = np.ones(len(X))
         else:
-            flags = _column("terminal", np.asarray(terminal))
+            flags = column_of("terminal", np.asarray(terminal))
             if not np.isin(flags, (0, 1)).all():
                 raise ValueError("terminal must hold True or False for each transition.")
             stay = 1.0 - flags.astype(np.float64)
@@ -258,7 +350,28 @@ class PolicyEvaluator(ModelEstimator):
                 f"next_states must have the features of states; got states {X.shape}, rewards "
                 f"{gained.shape}, next_states {following.shape}, terminal {stay.shape}."
             )
-        return _Transitions(X, gained, following, stay)
+        ahead = numbers_of("discounts", discounts, len(X), float(self.discount), 1.0)
+        ratios = numbers_of("importance", importance, len(X), 1.0, np.inf)
+        return _Transitions(X, gained, following, stay * ahead, ratios)
+
+    def _solve(self, transitions: _Transitions, earlier: Differences | None) -> Differences:
+        """Make V the least-squares solution over these transitions and those before."""
+        seen = Differences() if earlier is None else earlier
+        open_ended = self.half_life is None or isinstance(self.half_life, str)
+        half_life = np.inf if open_ended else float(self.half_life)  # type: ignore[arg-type]
+        seen = seen.on(self.dictionary_, self._kernel_)
+        seen = seen.after(transitions.columns, self._kernel_, float(self.trace_decay), half_life)
+        weights = seen.solution(self._kernel_, float(self.regularization))
+        self._model.replace(seen.points, weights)
+        return seen
+
+    def _check_stored(self, fitted: dict[str, Any], archive: _core.Archive) -> None:
+        # A file with nothing to train from has none.
+        nothing = {"_differences_": ()} if self.method == "lstd" else {}
+        super()._check_stored({**nothing, **fitted}, archive)
+
+    def _stored(self, outputs: int) -> dict[str, Any]:  # noqa: ARG002
+        return {"_differences_": Differences.is_valid} if self.method == "lstd" else {}
 
     def _new_model(
         self,
@@ -267,6 +380,9 @@ class PolicyEvaluator(ModelEstimator):
         streaming: bool,  # noqa: ARG002
     ) -> tuple[Any, Kernel, int]:
         kernel = _auto.choose_kernel(self.kernel, self.gamma, samples)
+        if isinstance(self.kernel, str):
+            largest = float(kernel.diag(samples.X).max())
+            kernel = kernel + (largest or 1.0) * Constant()
         stable = 0.5 * _auto.stable_rate(kernel, samples, self.batch_size)
         alpha = self._rate(self.learning_rate, _RATES[self.method], stable)
         beta = self._rate(self.tracking_rate, _TRACKING, stable)
@@ -276,11 +392,12 @@ class PolicyEvaluator(ModelEstimator):
             gradient=self.method == "gtd",
             discount=float(self.discount),
             step=core_step(alpha, self.schedule),
-            tracking=core_step(beta),
+            tracking=core_step(beta, self.tracking_schedule),
             compression=Compression(budget, self.max_points),
             tracker_compression=Compression(tracker_budget, self.max_points),
             regularization=float(self.regularization),
-            average=bool(self.average),
+            # What is solved is not averaged.
+            average=bool(self.average) and self.method != "lstd",
             features=samples.X.shape[1],
         )
         return model, kernel, int(self.epochs)
@@ -306,10 +423,27 @@ class PolicyEvaluator(ModelEstimator):
         return budget, own if adapts else budget
 
 
-def _column(name: str, values: NDArray[Any]) -> NDArray[Any]:
+def column_of(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """Return one value for each transition, given as such or as a column."""
     if values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1):
         return values.ravel()
     raise ValueError(
         f"{name} must hold one value for each transition; got the shape {values.shape}."
     )
+
+
+def numbers_of(
+    name: str, given: ArrayLike | None, count: int, default: float, most: float
+) -> Array:
+    """Return one number that is not negative for each transition."""
+    if given is None:
+        return np.full(count, default)
+    checked = check_array(given, ensure_2d=False, dtype=np.float64, input_name=name)
+    values = column_of(name, checked)
+    if len(values) != count or values.min() < 0 or values.max() > most:
+        limit = "not negative" if most == np.inf else f"from 0 to {most:g}"
+        raise ValueError(
+            f"{name} must hold one number for each of the {count} transitions, {limit}; got "
+            f"{len(values)} from {values.min():g} to {values.max():g}."
+        )
+    return values

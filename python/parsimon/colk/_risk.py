@@ -23,10 +23,20 @@ from ._measures import Measure, measure, value_at_risk
 
 Array = NDArray[np.float64]
 
-RISKS = ("semideviation", "semivariance", "moments", "cvar")
+OF_THE_PAPER = ("semideviation", "semivariance", "moments", "cvar")
+RISKS = (*OF_THE_PAPER, "root_semideviation", "entropic", "kl", "chi_square")
 # The papers' weight of a dispersion with powers; the largest for which the semideviation is convex
 # would be 1.
-_WEIGHTS = {"semideviation": 0.5, "semivariance": 0.1, "moments": 0.1, "cvar": 1.0}
+_WEIGHTS = {
+    "semideviation": 0.5,
+    "semivariance": 0.1,
+    "moments": 0.1,
+    "cvar": 1.0,
+    "root_semideviation": 0.5,
+    "entropic": 0.5,
+    "kl": 0.2,
+    "chi_square": 0.5,
+}
 _TRACKING = 0.1
 _MOMENT_ORDERS = (2, 64)
 RISK_COLUMNS = ("tracked", "mean", "dispersion", "clipped")
@@ -53,14 +63,21 @@ RISK_WORDS = {
 }
 
 RISK_ENTRIES = """
-risk : {"semideviation", "semivariance", "moments", "cvar"} or None, default={default}
+risk : str or None, default={default}
+    "semideviation", "semivariance", "moments", "cvar", "root_semideviation", "entropic", "kl" or
+    "chi_square".
     The dispersion: E(l - E l)_+, which keeps the objective convex; E(l - E l)_+^2, smoothed;
     the sum of the central moments of l from the second to `moment_order`; or the conditional
-    value at risk at `level`, the mean of the worst losses. None is the algorithm POLK. With
-    ``solver="newton"``, semivariance and moments are in units of E l: E l (1 + w E d(l / E l - 1)).
+    value at risk at `level`, the mean of the worst losses; sqrt(E(l - E l)_+^2), convex too;
+    log(E exp(w l)) / w, in units of the losses of normalised targets; or, robust against changes
+    of the data's law, the largest mean of l over laws whose relative entropy, or chi-square
+    divergence, from theirs is at most `risk_weight`. These four need ``solver="newton"``. None is
+    the algorithm POLK. With ``solver="newton"``, semivariance and moments are in units of E l:
+    E l (1 + w E d(l / E l - 1)).
 risk_weight : float or "auto", default={default}
     w. "auto" is 0.5 for the semideviation (convex up to 1), 0.1 for semivariance and moments,
-    and 1 for "cvar", which is mixed with the mean as (1 - w) E[l] + w CVaR.
+    and 1 for "cvar", which is mixed with the mean as (1 - w) E[l] + w CVaR; 0.5 for the root
+    semideviation (convex up to 1) and "entropic", radii of 0.2 for "kl" and 0.5 for "chi_square".
 moment_order : int, default={default}
     The highest moment.
 level : float, default={default}
@@ -111,11 +128,10 @@ def check_risk(estimator: Any) -> None:
             f"risk_weight must be at most 1 with risk='cvar', which it mixes with the mean; "
             f"got {estimator.risk_weight!r}."
         )
-    stepped = estimator.risk not in (None, "cvar") and estimator.solver == "sgd"
-    if estimator.batch_size < 2 and stepped:
+    if estimator.solver == "sgd" and estimator.risk not in (None, *OF_THE_PAPER):
         raise ValueError(
-            f"batch_size must be at least 2 with risk={estimator.risk!r}: one half of a mini-batch "
-            f"tracks the mean loss of the other; got {estimator.batch_size!r}."
+            f"risk={estimator.risk!r} needs solver='newton': it is no expectation that stochastic "
+            f"steps could track. Those of solver='sgd' are {', '.join(map(repr, OF_THE_PAPER))}."
         )
     _check_exponents(estimator)
 
@@ -171,6 +187,8 @@ def own_measure(estimator: Any) -> Measure:
 
 def count_spread(estimator: Any) -> float:
     """Return the mean square of what samples count: of the tail alone, it is not near 1."""
+    if estimator.risk == "chi_square":
+        return 1 + _weight(estimator)
     if estimator.risk != "cvar":
         return 1.0
     return float(1 + _weight(estimator) ** 2 * (1 / (1 - estimator.level) - 1))
@@ -190,8 +208,12 @@ def _losses(estimator: Any, model: Any, X: Any, targets: Any) -> Array:
 def weigh(estimator: Any, model: Any, X: Any, targets: Any, weight: Any) -> tuple[Any, ...]:
     """Return samples with weights: what their losses count in the risk of the latest ones."""
     losses = _losses(estimator, model, X, targets)
-    latest = np.concatenate([estimator._latest_losses_, losses])
-    counts = own_measure(estimator)(latest, np.full(len(latest), 1 / len(latest)))[1]
+    latest = estimator._latest_losses_
+    if latest.ndim == 1:  # as older files have them
+        latest = _weighed(latest, NOTHING)
+    now = np.column_stack([losses, weight if len(weight) else np.ones(len(losses))])
+    latest = np.vstack([latest, now])
+    counts = own_measure(estimator)(latest[:, 0], _shares(latest))[1]
     counts = np.maximum(counts, 0.0)
     # As many samples as would all count the same.
     known = (model.samples + len(losses)) * counts.mean() ** 2 / (counts**2).mean()
@@ -201,11 +223,30 @@ def weigh(estimator: Any, model: Any, X: Any, targets: Any, weight: Any) -> tupl
     return X, targets, counts * weight if len(weight) else counts
 
 
+def _weighed(losses: Array, weight: Any) -> Array:
+    """Return losses beside the weights of their samples, 1 if there are none."""
+    return np.column_stack([losses, weight if len(weight) else np.ones(len(losses))])
+
+
+def _latest(estimator: Any) -> Array:
+    """Return the latest losses with their weights, which older files do not have."""
+    latest: Array = estimator._latest_losses_
+    return latest if latest.ndim == 2 else _weighed(latest, NOTHING)
+
+
+def _shares(latest: Array) -> Array:
+    total = float(latest[:, 1].sum())
+    return latest[:, 1] / total if total > 0 else np.full(len(latest), 1 / len(latest))
+
+
 def finish_colk(estimator: Any, model: Any, samples: Samples) -> None:
     """Minimise the objective, risk and all, over the weights on the dictionary found."""
     finish_fit(estimator, model, samples, own_measure(estimator))
-    losses = [_losses(estimator, model, X, targets) for X, targets, _ in samples.blocks(1)]
-    estimator._latest_losses_ = np.concatenate(losses)[-_LATEST:]
+    found = [
+        _weighed(_losses(estimator, model, X, targets), weight)
+        for X, targets, weight in samples.blocks(1)
+    ]
+    estimator._latest_losses_ = np.concatenate(found)[-_LATEST:]
 
 
 def _heaviest(estimator: Any, samples: Samples) -> Samples:
@@ -244,6 +285,7 @@ def new_colk(estimator: Any, samples: Samples, *, streaming: bool) -> tuple[Any,
         compression=_core.Compression(
             _budget(estimator, chosen),
             None if isinstance(estimator.max_points, str) else estimator.max_points,
+            merges=estimator.compression == "merge",
         ),
         regularization=chosen.regularization,
         average=estimator.average,
@@ -302,7 +344,8 @@ def stored_losses(estimator: Any) -> dict[str, Any]:
     """Return what a file keeps for the next samples, with what makes it valid."""
 
     def losses(value: Any) -> bool:
-        return value.ndim == 1 and len(value) <= _LATEST and bool(np.isfinite(value).all())
+        fits = value.ndim == 1 or (value.ndim == 2 and value.shape[1] == 2)
+        return fits and len(value) <= _LATEST and bool(np.isfinite(value).all())
 
     return {"_latest_losses_": losses} if weighs(estimator) else {}
 
@@ -314,8 +357,8 @@ def _of_latest(name: str, meaning: str, of: Callable[[Any, Array, Array], float]
         estimator._state(name)
         if not weighs(estimator):
             raise AttributeError(f"{name} is known with a risk and solver='newton'.")
-        losses = estimator._latest_losses_
-        value = of(estimator, losses, np.full(len(losses), 1 / len(losses)))
+        latest = _latest(estimator)
+        value = of(estimator, latest[:, 0], _shares(latest))
         return float(value * _unit(estimator))
 
     return property(get, doc=meaning)

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from parsimon._checks import count, is_number
 from parsimon.expansion import KernelExpansion, komp
 
+from ._process import cholesky
 from ._report import (
     ModelReport,
     Seen,
@@ -295,7 +296,7 @@ class _Task:
 def _ridge(features: Array, left: Array, anchor: float) -> Array:
     normal = features.T @ features
     normal[np.diag_indices_from(normal)] += anchor * len(features)
-    return np.asarray(linalg.cho_solve(linalg.cho_factor(normal), features.T @ left))
+    return np.asarray(linalg.cho_solve((cholesky(normal), True), features.T @ left))
 
 
 def _report(

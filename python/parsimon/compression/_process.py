@@ -30,11 +30,11 @@ def explained_root(kernel: Kernel, X: Array, lower: Array, few: Array) -> tuple[
     span of the few points, and a bound on the change of the variance, relative to k(x, x); infinity
     if there are too many samples to compute one.
     """
-    gram = kernel(few) + 1e-12 * np.eye(len(few)) * max(float(kernel.diag(few).max()), 1e-300)
+    gram = kernel(few)
     mixed = kernel(few, X)
     # k(X, x) becomes K(X, few) K(few, few)^-1 k(few, x).
     share = linalg.solve_triangular(lower, mixed.T, lower=True)
-    root = linalg.cho_solve(linalg.cho_factor(gram, lower=True), share.T)
+    root = linalg.cho_solve((cholesky(gram, ridge=1e-12), True), share.T)
     if root.shape[1] > root.shape[0]:  # as many columns as points are enough
         root = linalg.qr(root.T, mode="r")[0][: len(few)].T
     if len(X) > _MOST_BOUNDED:
@@ -49,6 +49,24 @@ def explained_root(kernel: Kernel, X: Array, lower: Array, few: Array) -> tuple[
     projected = (half @ basis) @ basis.T
     change = half.T @ half - projected.T @ projected
     return root, float(np.abs(linalg.eigvalsh(change)).max(initial=0.0))
+
+
+def cholesky(matrix: Array, ridge: float = 0.0) -> Array:
+    """Return lower L with L L' the matrix, plus a multiple of I that is no larger than it must be.
+
+    ``ridge`` is the smallest multiple, relative to the largest entry of the diagonal. Where
+    rounding eats it up, it grows until there is an L.
+    """
+    scale = max(float(np.abs(np.diag(matrix)).max(initial=0.0)), 1e-300)
+    while ridge <= 1:
+        try:
+            damped = matrix + ridge * scale * np.eye(len(matrix))
+            return np.asarray(linalg.cholesky(damped, lower=True))
+        except linalg.LinAlgError:
+            ridge = max(10 * ridge, 1e-15)
+    raise ValueError(
+        "The kernel is not positive definite on the points of the model: it cannot be compressed."
+    )
 
 
 def averaged_logistic(mean: Array, variance: Array) -> Array:

@@ -83,7 +83,7 @@ class ModelReport:
         lines = [
             f"{self.points_before} -> {self.points_after} points (weights {self.weights})",
             f"{self.bytes_before} -> {self.bytes_after} bytes",
-            f"{before:.3g} -> {after:.3g} microseconds a sample",
+            f"{before:.3g} -> {after:.3g} microseconds per sample",
             f"certified, at every x: outputs move by <= {self.certified_bound:.3g} * sqrt(k(x, x))",
         ]
         if self.deviation_bound is not None:

@@ -17,6 +17,7 @@ chicago_crimes_2018.npz  x (longitude, latitude)                                
 =======================  =======================================================  =============
 """
 
+from ._documents import make_documents
 from ._generators import (
     make_multidist,
     make_poisson_gaussian,
@@ -43,6 +44,7 @@ __all__ = [
     "load_mnist",
     "load_usps",
     "make_deliveries",
+    "make_documents",
     "make_multidist",
     "make_poisson_gaussian",
     "make_regression_outliers",

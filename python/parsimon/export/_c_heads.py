@@ -120,8 +120,9 @@ def _argmax(of: str) -> str:
 
 
 def _classes(head: Classes, outputs: int) -> str:
-    if len(head.classes) == 2:
+    if len(head.classes) <= 2:
         difference = "values[0]" if outputs == 1 else "values[1] - values[0]"
+        chosen = "score[0] > 0 ? 1 : 0" if len(head.classes) == 2 else "0"
         text = f"""
 /* One number: positive for the second class. */
 static inline void @NAME@_scores(const @REAL@ *x, @REAL@ *scores)
@@ -136,7 +137,7 @@ static inline int @NAME@_predict(const @REAL@ *x)
 {{
   @REAL@ score[1];
   @NAME@_scores(x, score);
-  return score[0] > 0 ? 1 : 0;
+  return {chosen};
 }}
 """
     else:
@@ -159,7 +160,19 @@ static inline int @NAME@_predict(const @REAL@ *x)
             + "}\n"
         )
     link = head.link if head.calibration is None else "calibrated"
+    if link is not None and len(head.classes) == 1:
+        return text + _CERTAIN
     return text if link is None else text + _probabilities(link)
+
+
+_CERTAIN = """
+/* There was one class only. */
+static inline void @NAME@_probabilities(const @REAL@ *x, @REAL@ *probabilities)
+{
+  (void)x;
+  probabilities[0] = 1;
+}
+"""
 
 
 def _probabilities(link: str) -> str:

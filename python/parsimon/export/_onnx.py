@@ -197,18 +197,23 @@ def _classes(
 ) -> dict[str, tuple[str, int | None]]:
     outputs = formula.n_outputs
     found: dict[str, tuple[str, int | None]] = {}
-    if len(head.classes) == 2:
+    if len(head.classes) <= 2:
         if outputs == 2:
             difference = graph.constant(np.array([[-1.0], [1.0]]))
             score = _squeezed(graph, graph.node("MatMul", values, difference))
         else:
             score = _squeezed(graph, values)
-        place = graph.node("Greater", score, graph.constant(0.0))
+        # Where there was one class only, it is always the first.
+        limit = graph.constant(0.0) if len(head.classes) == 2 else score
+        place = graph.node("Greater", score, limit)
         found |= {"label": (_chosen(graph, formula, place), None), "scores": (score, None)}
     else:
         place = graph.node("ArgMax", values, axis=1, keepdims=0)
         found |= {"label": (_chosen(graph, formula, place), None), "scores": (values, outputs)}
-    if head.link is not None or head.calibration is not None:
+    if len(head.classes) == 1 and head.link is not None:
+        column = graph.node("Unsqueeze", score, graph.constant([1], np.int64))
+        found["probabilities"] = (graph.node("Softmax", column, axis=1), 1)
+    elif head.link is not None or head.calibration is not None:
         found["probabilities"] = (_probabilities(graph, head, values), len(head.classes))
     return found
 

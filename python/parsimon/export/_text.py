@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsimon import _core
-from parsimon._io import from_archive
+from parsimon._io import from_archive, read_back
+from parsimon.expansion import KernelExpansion
 from parsimon.kernels import Kernel
 
 _FORMAT, _VERSION = "parsimon", 1
@@ -36,7 +37,7 @@ def dumps(model: Any) -> bytes:
     >>> loads(dumps(f)).weights
     array([ 2., -1.])
     """
-    return bytes(_archive(model).to_bytes())
+    return bytes(read_back(_archive(model), _kernel_of(model)).to_bytes())
 
 
 def loads(data: bytes, *, kernel: Kernel | None = None) -> Any:
@@ -87,7 +88,7 @@ def to_json(model: Any, *, indent: int | None = None) -> str:
     >>> from_json(to_json(f)).dictionary.ravel()
     array([0., 1.])
     """
-    archive = _archive(model)
+    archive = read_back(_archive(model), _kernel_of(model))
     entries = {name: _written(archive[name]) for name in archive.keys()}  # noqa: SIM118
     return json.dumps({"format": _FORMAT, "version": _VERSION, "entries": entries}, indent=indent)
 
@@ -129,6 +130,12 @@ def _archive(model: Any) -> Any:
             f"StreamingPipeline or a KernelExpansion."
         )
     return model._to_archive()
+
+
+def _kernel_of(model: Any) -> Kernel:
+    inner = getattr(model, "estimator_", model)
+    kernel: Kernel = inner.kernel if isinstance(inner, KernelExpansion) else inner.kernel_
+    return kernel
 
 
 def _written(value: Any) -> Any:

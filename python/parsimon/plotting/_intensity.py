@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array, check_is_fitted
+
+from parsimon.spppot._window import even_odd
 
 from ._common import PALETTE, Array, pyplot, rgb
+from ._densities import (
+    Quantity,
+    along,
+    band_around,
+    check_estimator,
+    check_points,
+    check_truth,
+    evaluate,
+    split_dictionary,
+)
 
-Quantity = Literal["intensity", "density"]
+# Points of a grid that are drawn in the plane, at most: more of them hide what is below.
+_MOST_NODES = 500
 
 
 @dataclass(eq=False, repr=False)
@@ -30,8 +41,10 @@ class IntensityDisplay:
         The intensity or density there.
     domain : ndarray of shape (n_features, 2)
         Range of the picture.
-    quantity : {"intensity", "density"}, default="intensity"
+    quantity : {"intensity", "density", "std"}, default="intensity"
         What the values are.
+    band : ndarray of shape (2, len(grid[0])), optional
+        On a line: between which values 95 % of the probability are.
     X : ndarray of shape (n_points, n_features), optional
         Data to show.
     truth : ndarray of the shape of `values`, optional
@@ -40,6 +53,8 @@ class IntensityDisplay:
         Points of the model that are nodes of its grid.
     samples : ndarray of shape (n_samples, n_features), optional
         Points of the model that were learned from data.
+    window : sequence of ndarrays of shape (n_corners, 2), optional
+        In the plane: rings of polygons to draw.
     feature_names : sequence of str, optional
         Labels of the axes.
 
@@ -49,6 +64,8 @@ class IntensityDisplay:
         What was drawn on.
     line_, truth_ : matplotlib Line2D or None
         On a line: the curve, and the truth.
+    band_ : matplotlib PolyCollection or None
+        On a line: what is known of the curve.
     mesh_ : matplotlib QuadMesh or None
         In the plane: the heat map.
     colorbar_ : matplotlib Colorbar or None
@@ -75,10 +92,12 @@ class IntensityDisplay:
     domain: Array
     _: KW_ONLY
     quantity: Quantity = "intensity"
+    band: Array | None = None
     X: Array | None = None
     truth: Array | None = None
     nodes: Array | None = None
     samples: Array | None = None
+    window: Sequence[Array] | None = None
     feature_names: Sequence[str] | None = None
 
     @classmethod
@@ -89,6 +108,7 @@ class IntensityDisplay:
         *,
         truth: Callable[[Array], ArrayLike] | ArrayLike | None = None,
         quantity: Quantity = "intensity",
+        band: bool = False,
         resolution: int | None = None,
         ax: Any = None,
         **plot_options: Any,
@@ -105,9 +125,12 @@ class IntensityDisplay:
             On a line, what the quantity should be: a function that takes points of shape
             (resolution, 1) and returns one value for each, or the values at
             ``numpy.linspace(low, high, resolution)`` over the estimator's domain.
-        quantity : {"intensity", "density"}, default="intensity"
+        quantity : {"intensity", "density", "std"}, default="intensity"
             What to draw. An intensity is the density times the number of points that the estimator
-            has seen.
+            has seen; "std" is the intensity's standard deviation, which ``solver="newton"`` knows.
+        band : bool, default=False
+            Whether to draw, on a line, where the intensity or density is with a probability of
+            95 %: 1.96 standard deviations of its logarithm on either side.
         resolution : int, optional
             Points to evaluate along each feature; by default 500 on a line and 200 in the plane.
         ax : matplotlib Axes, optional
@@ -121,27 +144,30 @@ class IntensityDisplay:
             What was drawn.
         """
         pyplot()
-        domain = _check_estimator(estimator, quantity)
+        domain = check_estimator(estimator, quantity)
         n_features = len(domain)
         if resolution is None:
             resolution = 500 if n_features == 1 else 200
         if resolution < 2:
             raise ValueError(f"resolution must be at least 2; got {resolution}.")
-        points = _check_points(X, n_features)
+        points = check_points(X, n_features)
         names = getattr(estimator, "feature_names_in_", getattr(X, "columns", None))
-        grid = [_along(low, high, resolution, middles=n_features == 2) for low, high in domain]
-        at = np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1).reshape(-1, n_features)
+        grid = [along(low, high, resolution, middles=n_features == 2) for low, high in domain]
+        at = _nodes(grid)
         shape = (resolution,) * n_features
-        nodes, samples = _split_dictionary(estimator)
+        nodes, samples = split_dictionary(estimator)
+        values = evaluate(estimator, at, quantity)
         display = cls(
             grid,
-            _evaluate(estimator, at, quantity).reshape(shape),
+            values.reshape(shape),
             domain,
             quantity=quantity,
+            band=band_around(estimator, at, values, quantity) if band else None,
             X=points,
-            truth=_check_truth(truth, at),
+            truth=check_truth(truth, at),
             nodes=nodes,
             samples=samples,
+            window=getattr(estimator, "window_", None),
             feature_names=None if names is None else [str(name) for name in names],
         )
         return display.plot(ax=ax, **plot_options)
@@ -187,15 +213,16 @@ class IntensityDisplay:
             _, ax = pyplot().subplots(layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         nothing: Any = None
-        self.line_ = self.truth_ = self.mesh_ = self.colorbar_ = nothing
+        self.line_ = self.truth_ = self.band_ = self.mesh_ = self.colorbar_ = nothing
         self.data_ = self.nodes_ = self.samples_ = nothing
         X = _thin(self.X, max_points) if data else None
         if len(self.grid) == 1:
             self._draw_curve(X, dictionary)
         else:
-            self._draw_map(X, dictionary, colormap)
+            self._draw_map(X, dictionary, max_points, colormap)
             if colorbar:
-                self.colorbar_ = self.figure_.colorbar(self.mesh_, ax=ax, label=self.quantity)
+                label = _LABELS.get(self.quantity, self.quantity)
+                self.colorbar_ = self.figure_.colorbar(self.mesh_, ax=ax, label=label, pad=0.02)
                 self.colorbar_.outline.set_visible(False)
         if self.feature_names is not None:
             ax.set(**dict(zip(("xlabel", "ylabel"), self.feature_names, strict=False)))
@@ -207,7 +234,8 @@ class IntensityDisplay:
         ax, x = self.ax_, self.grid[0]
         blue, orange = PALETTE[0], PALETTE[4]
         curves = [self.values] if self.truth is None else [self.values, self.truth]
-        top, bottom = 1.06 * np.max(curves) or 1.0, min(0.0, 1.06 * np.min(curves))
+        highest = max(np.max(curves), 0.0 if self.band is None else float(self.band.max()))
+        top, bottom = 1.06 * highest or 1.0, min(0.0, 1.06 * np.min(curves))
         if X is not None:  # a rug, below the curve
             strip = bottom - 0.03 * (top - bottom)
             rug = {"color": "0.1", "markersize": 8, "markeredgewidth": 0.7, "rasterized": True}
@@ -216,8 +244,13 @@ class IntensityDisplay:
             (self.data_,) = ax.plot(X[:, 0], heights, "|", alpha=alpha, zorder=2, **rug)
             bottom = strip - 0.03 * (top - bottom)
         ax.axhline(0, color="0.75", linewidth=0.6, zorder=1)
-        ax.fill_between(x, self.values, color=blue, alpha=0.12, linewidth=0, zorder=1)
-        (self.line_,) = ax.plot(x, self.values, color=blue, label=self.quantity, zorder=3)
+        label = _LABELS.get(self.quantity, self.quantity)
+        shade = {"color": blue, "linewidth": 0, "zorder": 1}
+        if self.band is None:
+            ax.fill_between(x, self.values, alpha=0.12, **shade)
+        else:
+            self.band_ = ax.fill_between(x, *self.band, alpha=0.25, label="95 % band", **shade)
+        (self.line_,) = ax.plot(x, self.values, color=blue, label=label, zorder=3)
         if self.truth is not None:
             style = {"color": orange, "linestyle": "--", "linewidth": 1.3, "zorder": 4}
             (self.truth_,) = ax.plot(x, self.truth, label="truth", **style)
@@ -226,30 +259,39 @@ class IntensityDisplay:
             self.nodes_ = self._mark(self.nodes, label="nodes", **small)
             bold = {"s": 22, "color": "black", "edgecolors": "white", "linewidths": 0.6}
             self.samples_ = self._mark(self.samples, label="learned points", **bold)
-        ax.set(xlim=self.domain[0], ylim=(bottom, top), ylabel=self.quantity)
+        ax.set(xlim=self.domain[0], ylim=(bottom, top), ylabel=label)
         ax.spines[["top", "right"]].set_visible(False)
 
-    def _draw_map(self, X: Array | None, dictionary: bool, colormap: Any) -> None:
+    def _draw_map(self, X: Array | None, dictionary: bool, max_points: int, colormap: Any) -> None:
         ax = self.ax_
         edges = [
             np.linspace(low, high, len(at) + 1)
             for (low, high), at in zip(self.domain, self.grid, strict=True)
         ]
-        lowest = min(0.0, float(np.min(self.values)))
+        values = self.values
+        if self.window is not None:  # there is nothing outside, not even a colour
+            inside = even_odd(list(self.window), _nodes(self.grid)).reshape(values.shape)
+            values = np.where(inside, values, np.nan)
+            for ring in self.window:
+                ax.plot(*np.vstack([ring, ring[:1]]).T, color="black", linewidth=0.8, zorder=3)
+        lowest = min(0.0, float(np.nanmin(values)))
         self.mesh_ = ax.pcolormesh(
-            *edges, self.values.T, cmap=colormap, vmin=lowest, rasterized=True, zorder=1
+            *edges, values.T, cmap=colormap, vmin=lowest, rasterized=True, zorder=1
         )
-        ink = _contrast(self.mesh_.cmap(0.0))
-        if X is not None:
-            size = float(np.clip(4000 / max(len(X), 1), 2.0, 12.0))
-            faint = {"color": ink, "alpha": 0.45, "linewidths": 0, "rasterized": True}
-            self.data_ = ax.scatter(*X.T, s=size, zorder=2, **faint)
+        if X is not None:  # black with a white rim shows on any colour
+            size = float(np.clip(4000 / max(len(X), 1), 3.0, 12.0))
+            dots = {"color": "black", "edgecolors": "white", "rasterized": True}
+            self.data_ = ax.scatter(
+                *X.T, s=size, linewidths=0.1 * size**0.5, label="data", zorder=2, **dots
+            )
         if dictionary:
-            size = 14.0 if self.nodes is None or len(self.nodes) <= 200 else 7.0
-            small = {"s": size, "marker": "+", "color": ink, "alpha": 0.6, "linewidths": 0.6}
-            self.nodes_ = self._mark(self.nodes, label="nodes", **small)
-            bold = {"s": 30, "color": "black", "edgecolors": "white", "linewidths": 0.9}
-            self.samples_ = self._mark(self.samples, label="learned points", **bold)
+            if self.nodes is not None and len(self.nodes) <= _MOST_NODES:
+                ink = _contrast(self.mesh_.cmap(0.0))
+                small = {"s": 10, "marker": "+", "color": ink, "alpha": 0.6, "linewidths": 0.6}
+                self.nodes_ = self._mark(self.nodes, label="nodes", **small)
+            bold = {"s": 30, "marker": "D", "color": PALETTE[4], "edgecolors": "white"}
+            samples = _thin(self.samples, max_points)
+            self.samples_ = self._mark(samples, label="learned points", linewidths=0.9, **bold)
         ax.set(xlim=self.domain[0], ylim=self.domain[1])
 
     def _mark(self, points: Array | None, **style: Any) -> Any:
@@ -262,93 +304,33 @@ class IntensityDisplay:
         return self.ax_.scatter(*points.T, zorder=5, **style)
 
     def _draw_legend(self) -> None:
-        """Name what is drawn besides the intensity."""
+        """Name what is drawn besides the intensity, above the picture: nothing is hidden."""
         from matplotlib.lines import Line2D
 
-        artists = {"truth": self.truth_, "nodes": self.nodes_, "samples": self.samples_}
-        handles: list[Any] = [artist for artist in artists.values() if artist is not None]
-        plane = self.mesh_ is not None
-        ground = self.mesh_.cmap(0.0) if plane else "white"
-        ink = _contrast(ground)
+        artists = [self.line_, self.band_, self.truth_, self.nodes_, self.samples_]
+        handles: list[Any] = [artist for artist in artists if artist is not None]
         if self.data_ is not None:  # one mark among thousands would be too faint here
-            mark, size = ("o", 2.5) if plane else ("|", 8.0)
+            mark, size = ("o", 4.0) if self.mesh_ is not None else ("|", 8.0)
             style: dict[str, Any] = {"linestyle": "none", "marker": mark, "markersize": size}
-            handles.append(Line2D([], [], color=ink, label="data", **style))
-        if not handles:
+            if self.mesh_ is not None:
+                style["markeredgecolor"] = "white"
+            handles.append(Line2D([], [], color="black", label="data", **style))
+        if self.nodes_ is not None and self.mesh_ is not None:  # the map's ink would be lost here
+            at = handles.index(self.nodes_)
+            style = {"linestyle": "none", "marker": "+", "markersize": 5}
+            handles[at] = Line2D([], [], color="black", label="nodes", **style)
+        if not handles or handles == [self.line_]:
             return
-        if plane:  # on the colour that the map has where nothing is, so that light marks show
-            self.ax_.legend(handles=handles, facecolor=ground, labelcolor=ink, framealpha=0.8)
-        else:
-            self.ax_.legend(handles=[self.line_, *handles], frameon=False)
+        place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": min(len(handles), 4)}
+        self.ax_.legend(handles=handles, frameon=False, columnspacing=1.2, **place)
 
 
-def _check_estimator(estimator: Any, quantity: Quantity) -> Array:
-    """Return the domain of a fitted intensity that can be drawn."""
-    check_is_fitted(estimator)
-    if not hasattr(estimator, "domain_"):
-        raise ValueError(
-            f"An IntensityDisplay needs an intensity with a domain, such as SPPPOTIntensity; "
-            f"{type(estimator).__name__} has no domain_."
-        )
-    if quantity not in ("intensity", "density"):
-        raise ValueError(f'quantity must be "intensity" or "density"; got {quantity!r}.')
-    domain = np.asarray(estimator.domain_)
-    if len(domain) > 2:
-        raise ValueError(
-            f"Intensities can be drawn for one or two features; {type(estimator).__name__} has "
-            f"learned from {len(domain)}."
-        )
-    return domain
+# What is written beside an axis.
+_LABELS = {"std": "standard deviation of the intensity"}
 
 
-def _check_points(X: ArrayLike | None, n_features: int) -> Array | None:
-    if X is None:
-        return None
-    points: Array = check_array(X, dtype=np.float64, input_name="X", ensure_min_samples=0)
-    if points.shape[1] != n_features:
-        raise ValueError(
-            f"X must have the {n_features} features that the estimator has learned from; it has "
-            f"{points.shape[1]}."
-        )
-    return points
-
-
-def _check_truth(truth: Callable[[Array], ArrayLike] | ArrayLike | None, at: Array) -> Array | None:
-    if truth is None:
-        return None
-    if at.shape[1] != 1:
-        raise ValueError(
-            f"truth can be drawn for one feature; the estimator has learned from {at.shape[1]}."
-        )
-    values = np.asarray(truth(at) if callable(truth) else truth, dtype=np.float64)
-    if values.size != len(at):
-        raise ValueError(
-            f"truth must give one value for each of the {len(at)} points of the curve; it has the "
-            f"shape {values.shape}."
-        )
-    return values.reshape(len(at))
-
-
-def _along(low: float, high: float, resolution: int, *, middles: bool) -> Array:
-    """Return evenly spaced points with the ends, or the middles of as many cells."""
-    points = np.linspace(low, high, resolution + middles)
-    return (points[:-1] + points[1:]) / 2 if middles else points
-
-
-def _evaluate(estimator: Any, at: Array, quantity: Quantity) -> Array:
-    with warnings.catch_warnings():  # the grid is no data frame, even if the data were one
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        if quantity == "intensity":
-            return np.asarray(estimator.intensity(at))
-        return np.asarray(np.exp(estimator.score_samples(at)))
-
-
-def _split_dictionary(estimator: Any) -> tuple[Array, Array]:
-    """Return the points of the model that are nodes of its grid, and those that are not."""
-    nodes = {tuple(node) for node in np.asarray(estimator.nodes_).tolist()}
-    dictionary = np.asarray(estimator.dictionary_)
-    is_node = np.array([tuple(point) in nodes for point in dictionary.tolist()], dtype=bool)
-    return dictionary[is_node], dictionary[~is_node]
+def _nodes(grid: Sequence[Array]) -> Array:
+    return np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1).reshape(-1, len(grid))
 
 
 def _thin(X: Array | None, count: int) -> Array | None:

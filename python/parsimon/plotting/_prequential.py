@@ -38,7 +38,7 @@ class PrequentialDisplay:
     >>> blocks = in_blocks(X, y, rows=50)
     >>> result = prequential(POLKClassifier(), blocks, window=100)
     >>> [axes.get_ylabel() for axes in result.plot().ax_]
-    ['accuracy', 'points', 'microseconds a sample']
+    ['accuracy', 'points', 'microseconds per sample']
     """
 
     def __init__(self, results: PrequentialResult | Mapping[str, PrequentialResult]) -> None:
@@ -77,7 +77,7 @@ class PrequentialDisplay:
                     lines.append(axes.plot(result.samples, curve, **style)[0])
         self._mark_changes()
         for axes, label in zip(
-            self.ax_, (metric.replace("_", " "), "points", "microseconds a sample"), strict=True
+            self.ax_, (metric.replace("_", " "), "points", "microseconds per sample"), strict=True
         ):
             axes.set_ylabel(label)
             axes.spines[["top", "right"]].set_visible(False)

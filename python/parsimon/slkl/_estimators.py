@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 
+from parsimon import _class_weight
+from parsimon._class_weight import check_class_weight, times
 from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS, documented
 from parsimon._formula import Classes, Head, Values
 from parsimon._labels import Labels
 from parsimon._model import Array
+from parsimon._parameters import estimator
+from parsimon._stream import checked_weight
 from parsimon._targets import Targets
+from parsimon.kernels import Kernel
 
 from ._common import SLKL
 
@@ -21,17 +27,36 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _ENTRIES = """
+kernel : parsimon.kernels.Kernel or str, default={default}
+    A kernel, or the name of one as in scikit-learn. "precomputed": X holds the kernel of all pairs
+    of training samples and, to predict, of samples with those.
 gamma : float, "scale" or "median", default={default}
     Width of a kernel given by name, as in scikit-learn: 1 / (n_features * X.var()) for
     "scale"; from the median distance between samples for "median".
 n_columns : int, float or None, default={default}
     M: how many training points may carry the function, drawn at random. An integer, a
     fraction of all samples, or None for all of them.
-sparsity : float, default={default}
-    Price nu of the weights of the kernels. It goes with the square of the targets' scale.
+columns : {"random", "kmeans++", "leverage"}, array-like of int or callable, default={default}
+    How these points are chosen: drawn all alike, spread out as the first centres of k-means are, or
+    with probabilities proportional to their ridge leverage scores; or their indices in X, or
+    a function that returns these for X, and then `n_columns` has no effect.
+sparsity : float or "auto", default={default}
+    Price of the weights of the kernels, as a fraction of the largest useful one, from which on no
+    column is used: above 0 and at most 1. So the model does not depend on the scale of the targets;
+    those of several outputs have prices of their own. "auto" is 3e-5 for regression and 1e-6 for
+    classification.
+nu : float, optional
+    The price itself instead, as the paper has it. It goes with the square of the targets' scale.
 regularization : float, default={default}
-    Ridge parameter lambda. Only the product of ``regularization`` and ``sparsity`` matters for
-    the function: with it, ``mu_`` scales like ``regularization``.
+    Ridge parameter lambda, which ``mu_`` is proportional to. The function does not depend on it, or
+    with `nu` on the product of the two only.
+separate : bool, default={default}
+    Whether each part of a kernel that is a sum, as ``Gaussian(0.5) + Gaussian(2.0)``, gives columns
+    of its own, one for each of the M points (multiple kernel learning). `kernel_shares_` is what
+    each part comes to. The values of all columns are kept, n numbers for each.
+joint : bool, default={default}
+    Whether several targets, or classes, have the same mu (the group form): then they share their
+    points. It needs the products of all columns.
 center : bool, default={default}
     Whether to subtract the mean of the targets; False does as the paper.
 tol : float, default={default}
@@ -57,7 +82,13 @@ random_state : int, RandomState instance or None, default={default}
 verbose : int, default={default}
     1 prints a line when ``fit`` is done.
 mu_ : ndarray of shape (n_columns,) or (n_columns, n_outputs)
-    Weights of the kernels; those of different targets or classes are learned independently.
+    Weights of the kernels; those of different targets or classes are learned independently,
+    unless `joint`. With `separate`, the columns of one part of the kernel after the other.
+kernel_shares_ : ndarray of shape (n_kernels,)
+    How much of the sum of `mu_` each part of the kernel has.
+expansions_ : list of KernelExpansion
+    The functions that add up to the learned one: with `separate` one for each part of the kernel,
+    and `expansion_` is none.
 columns_ : ndarray of int of shape (n_columns,)
     The training samples that the columns belong to.
 support_ : ndarray of int of shape (model_order_,)
@@ -83,21 +114,24 @@ class SLKLRegressor(RegressorMixin, SLKL):
     Their weights mu >= 0 are learned together with the function: with c_m the values of the m-th
     kernel's feature at the samples, mu minimises the convex::
 
-        y' (I + sum_m mu_m c_m c_m' / regularization)^-1 y + sparsity * sum_m mu_m
+        y' (I + sum_m mu_m c_m c_m' / regularization)^-1 y + nu * sum_m mu_m
 
-    which leaves most of them at 0. The points with mu > 0 carry the function. Its minimum is that
-    of the Lasso ``||y - C w||^2 + 2 sqrt(regularization * sparsity) |w|_1``, which gives a bound
-    on how far a solution can be from it, ``dual_gap_``.
+    which leaves most of them at 0. Where samples have weights, y and c_m are multiplied by their
+    roots, so that a weight of 2 is the same as two samples. The points with mu > 0 carry the
+    function. Its minimum is that of the Lasso
+    ``||y - C w||^2 + 2 sqrt(regularization * nu) |w|_1``, which gives a bound on how far a solution
+    can be from it, ``dual_gap_``. nu is `sparsity` times
+    ``(max |c_m' y|)^2 / regularization``, from which on all mu are 0.
 
     Parameters
     ----------
-    {kernel, gamma, n_columns, sparsity, regularization, center, tol, max_iter, step, selection,
-    store_columns, warm_start, n_jobs, random_state, verbose}
+    {kernel, gamma, n_columns, columns, sparsity, nu, regularization, separate, joint, center, tol,
+    max_iter, step, selection, store_columns, warm_start, n_jobs, random_state, verbose}
 
     Attributes
     ----------
-    {mu_, columns_, support_, objective_, dual_gap_, n_iter_, intercept_, dictionary_, weights_,
-    model_order_, expansion_, n_features_in_, kernel_}
+    {mu_, kernel_shares_, expansions_, columns_, support_, objective_, dual_gap_, n_iter_,
+    intercept_, dictionary_, weights_, model_order_, expansion_, n_features_in_, kernel_}
 
     References
     ----------
@@ -116,15 +150,16 @@ class SLKLRegressor(RegressorMixin, SLKL):
     True
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn kernel and function; sparse samples are made dense.
 
-        {X, y -> self}
+        {X, y, sample_weight -> self}
         """
         with self._unchanged_on_error():
             self._check_parameters()
             X, y = self._validate_both(X, y)
-            self._learn(X, y.reshape(len(y), -1), {"_single_": y.ndim == 1})
+            weight = checked_weight(sample_weight, X)
+            self._learn(X, y.reshape(len(y), -1), {"_single_": y.ndim == 1}, weight)
         return self
 
     def predict(self, X: ArrayLike) -> Array:
@@ -151,7 +186,7 @@ class SLKLRegressor(RegressorMixin, SLKL):
         return tags
 
 
-@documented(OF_CLASSIFIERS, _ENTRIES)
+@estimator(OF_CLASSIFIERS, _ENTRIES)
 class SLKLClassifier(ClassifierMixin, SLKL):
     """Classification by regression on the labels with learned kernels of low rank (SLKL).
 
@@ -161,13 +196,14 @@ class SLKLClassifier(ClassifierMixin, SLKL):
 
     Parameters
     ----------
-    {kernel, gamma, n_columns, sparsity, regularization, center, tol, max_iter, step, selection,
-    store_columns, warm_start, n_jobs, random_state, verbose}
+    {kernel, gamma, class_weight, n_columns, columns, sparsity, nu, regularization, separate,
+    joint, center, tol, max_iter, step, selection, store_columns, warm_start, n_jobs, random_state,
+    verbose}
 
     Attributes
     ----------
-    {classes_, mu_, columns_, support_, objective_, dual_gap_, n_iter_, intercept_, dictionary_,
-    weights_, model_order_, expansion_, n_features_in_, kernel_}
+    {classes_, mu_, kernel_shares_, expansions_, columns_, support_, objective_, dual_gap_, n_iter_,
+    intercept_, dictionary_, weights_, model_order_, expansion_, n_features_in_, kernel_}
 
     Examples
     --------
@@ -179,18 +215,46 @@ class SLKLClassifier(ClassifierMixin, SLKL):
     True
     """
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    _: KW_ONLY
+    kernel: Kernel | str = "rbf"
+    gamma: float | str = "scale"
+    class_weight: Mapping[Any, float] | str | None = None
+    n_columns: int | float | None = None
+    columns: Any = "random"
+    sparsity: float | str = "auto"
+    nu: float | None = None
+    regularization: float = 1.0
+    separate: bool = False
+    joint: bool = False
+    center: bool = True
+    tol: float = 1e-5
+    max_iter: int = 1000
+    step: str = "exact"
+    selection: str = "shrinking"
+    store_columns: bool | str = "auto"
+    warm_start: bool = False
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _words = {**SLKL._words, "class_weight": check_class_weight}
+    # Labels have less noise than most targets.
+    _fraction = 1e-6
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn a kernel and a function for each class; sparse samples are made dense.
 
-        {X, y -> self}
+        {X, y, sample_weight -> self}
         """
         with self._unchanged_on_error():
             self._check_parameters()
             X, y = self._validate(X, y, reset=True)
-            labels = Labels.found_in(y)
-            classes = len(labels.classes)
+            labels, weight = Labels.found_in(y), checked_weight(sample_weight, X)
+            numbers, classes = labels.encode(y), len(labels.classes)
+            by_class, _ = _class_weight.of_all(self.class_weight, labels.classes, numbers)
             shown = [1] if classes == 2 else np.arange(classes)
-            self._learn(X, np.where(labels.encode(y) == shown, 1.0, -1.0), labels.fitted())
+            targets = np.where(numbers == shown, 1.0, -1.0)
+            self._learn(X, targets, labels.fitted(), times(weight, by_class))
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:

@@ -24,7 +24,7 @@ class SparsityPath:
     Attributes
     ----------
     sparsity : ndarray of shape (n_sparsities,)
-        Values of ``sparsity``, falling.
+        Values of ``sparsity``, falling: fractions of the largest useful price.
     objective : ndarray of shape (n_sparsities,)
         The minimum of the objective for each.
     error : ndarray of shape (n_sparsities,)
@@ -73,16 +73,17 @@ def sparsity_path(
     y : array-like of shape (n_samples,)
         Their targets.
     sparsities : array-like or float, optional
-        The values, positive; one number is a path of one. By default, `n_sparsities` on a
-        logarithmic scale from the smallest that uses no column at all down to `span` times it.
+        The values, above 0 and at most 1; one number is a path of one. By default, `n_sparsities`
+        on a logarithmic scale from 1, where no column is used at all, down to `span`.
     n_sparsities : int, default=30
         How many values to choose.
     span : float, default=1e-6
-        The smallest value to choose over the largest.
+        The smallest value to choose.
     X_validation, y_validation : array-like, optional
         Data on which to measure the error; the training data by default.
     estimator : SLKLRegressor, optional
-        All other settings; the default ones if there is none. It is not changed.
+        All other settings; the default ones if there is none. It is not changed; its `nu` has no
+        effect.
 
     Returns
     -------
@@ -144,7 +145,7 @@ class _Path:
         start = np.zeros((len(self._problem.columns), 1))
         best, rows, late = None, [], 0
         for value in values:
-            model = clone(self._model).set_params(sparsity=float(value))
+            model = clone(self._model).set_params(sparsity=float(value), nu=None)
             model.n_features_in_ = self._X.shape[1]
             solutions = model._solve(self._problem, start)
             model._keep(self._problem, solutions, {"_single_": True})
@@ -170,14 +171,15 @@ class _Path:
             values = np.asarray(
                 check_array(several, ensure_2d=False, dtype=np.float64, input_name="sparsities")
             )
-            if values.ndim != 1 or not (values > 0).all():
-                raise ValueError(f"sparsities must be positive numbers; got {given!r}.")
+            if values.ndim != 1 or not ((values > 0) & (values <= 1)).all():
+                raise ValueError(
+                    f"sparsities must be numbers above 0 and at most 1, fractions of the largest "
+                    f"useful one; got {given!r}."
+                )
             return np.sort(values)[::-1]
-        largest = float(np.abs(self._problem.core.correlations).max()) ** 2
-        largest /= float(self._model.regularization)
-        if largest == 0:
+        if not self._problem.core.correlations.any():
             raise ValueError(
                 "No column has anything to do with y, so that no sparsity makes a difference: is y "
                 "constant?"
             )
-        return np.asarray(largest * np.logspace(0, np.log10(span), count))
+        return np.asarray(np.logspace(0, np.log10(span), count))

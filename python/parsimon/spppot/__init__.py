@@ -6,5 +6,12 @@ from ._estimators import (
     SPPPOTClassifier,
     SPPPOTIntensity,
 )
+from ._marks import MarkedIntensity
 
-__all__ = ["HybridIntensity", "MirrorNewtonIntensity", "SPPPOTClassifier", "SPPPOTIntensity"]
+__all__ = [
+    "HybridIntensity",
+    "MarkedIntensity",
+    "MirrorNewtonIntensity",
+    "SPPPOTClassifier",
+    "SPPPOTIntensity",
+]

@@ -74,9 +74,13 @@ def check_domain(name: str, domain: Any) -> Array | None:
     return bounds
 
 
-def choose_domain(domain: Any, X: Array) -> Array:
-    """Return the bounds for these data, of a volume whose inverse is a number, too."""
-    bounds = _bounds_for(domain, X)
+def choose_domain(domain: Any, X: Array, around: Array | None = None) -> Array:
+    """Return the bounds for these data, of a volume whose inverse is a number, too.
+
+    around: of the window, if it is known.
+    """
+    is_ours = isinstance(domain, str) and around is not None
+    bounds = around if is_ours and around is not None else _bounds_for(domain, X)
     with np.errstate(over="ignore"):
         volume = float(np.prod(bounds[:, 1] - bounds[:, 0]))
     if not _SMALLEST_VOLUME <= volume <= 1 / _SMALLEST_VOLUME:
@@ -158,6 +162,14 @@ def silverman(X: Array, domain: Array) -> Array:
     scale = np.where(scale > 0, scale, width / 4)
     factor = (4 / ((features + 2) * size)) ** (1 / (features + 4))
     return np.asarray(np.maximum(scale * factor, width / 1000))
+
+
+def check_scales(name: str, scales: Any) -> None:
+    """Refuse what is neither 1 nor 2 nor "auto"."""
+    if not (is_integer(scales) and scales in (1, 2)) and not (
+        isinstance(scales, str) and scales == "auto"
+    ):
+        raise ValueError(f"{name} must be 1, 2 or 'auto'; got {scales!r}.")
 
 
 def check_kernel(name: str, kernel: Any) -> None:

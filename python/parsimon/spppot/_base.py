@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from parsimon import _core, _stream
-from parsimon._checks import check_count, is_number, warn
+from parsimon._checks import is_number, warn
 from parsimon._docs import documented
-from parsimon._formula import Density, Head
-from parsimon._lazy import lazy
-from parsimon._model import Array, ModelEstimator
+from parsimon._model import Array
 from parsimon._parameters import WORDS
-from parsimon._threads import threads_of
-from parsimon.kernels import Kernel
+from parsimon.kernels import Gaussian, Kernel
 
 from . import _auto, _solved
+from ._covariates import check_covariates
+from ._learned import ENTRIES, Learned
 from ._points import MOST_MEASURED, Points, Validation
-from ._quadrature import draw, integrate
+from ._setting import Setting
+from ._window import Window, check_periodic, check_window, folded, goes_round, window_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -36,78 +34,57 @@ _TOLERABLE_IN_STREAMS = 0.5
 _FIRST_LOOK = 1000
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Everything that an untrained core model is made of, except its algorithm."""
-
-    kernel: Kernel
-    domain: Array
-    quadrature: _core.Quadrature
-    X: Array
-    epochs: int
-    streaming: bool
-
-    @lazy
-    def largest_self(self) -> float:
-        """Return the largest k(x, x) on the data."""
-        return float(self.kernel.diag(self.X).max()) or 1.0
-
-    @lazy
-    def curvature(self) -> _auto.Curvature:
-        """How steep the likelihood can be with these data, nodes and kernel."""
-        return _auto.curvature(self.kernel, self.X, self.quadrature.nodes(self.box))
-
-    @property
-    def box(self) -> _core.Box:
-        """The domain, as the core takes it."""
-        return _core.Box(*self.domain.T.tolist())
-
-
-_ENTRIES = """
-X : array-like of shape (n_samples, n_features)
-    The points.
-y : None
-    Ignored; present by convention.
-sample_weight : array-like of shape (n_samples,), optional
-    How many points each of them stands for. Only with ``solver="newton"``.
-exposure : float, optional
-    For how long, or how many times, these points were looked for: intensities are then per unit of
-    exposure. In a stream, those of all blocks add up.
-validation : array-like of shape (n_validation, n_features), optional
-    Points whose negative log-likelihood is measured along the way, for
-    ``trace_["validation_nll"]``.
-log_density : ndarray of shape (n_samples,)
-    Minus infinity outside the domain.
-log_likelihood : float
-    The sum of ``score_samples(X)``.
-"""
-
-
-@documented(_ENTRIES)
-class Intensity(DensityMixin, ModelEstimator):
+@documented(ENTRIES)
+class Intensity(Learned):
     """A density on a box; times the number of points, an intensity."""
 
     domain: Any
+    window: Any
+    covariates: Any
+    periodic: Any
     grid_size: Any
     bandwidth: Any
+    scales: int | str
     epochs: int | str
     solver: str
     half_life: float | str | None
     domain_: Array
+    periodic_: NDArray[np.bool_]
     exposure_: float
     n_rejected_: int
 
     _words = {
         **WORDS,
         "domain": _auto.check_domain,
+        "window": check_window,
+        "periodic": check_periodic,
+        "covariates": check_covariates,
         "grid_size": _auto.check_grid_size,
         "kernel": _auto.check_kernel,
         "bandwidth": _auto.check_bandwidth,
+        "scales": _auto.check_scales,
     }
     _floats = (np.float64,)
     _takes_sparse = False
     # Samples that fit takes in all, and epochs at most, if it is left to us.
     _effort = (80_000, 100)
+    # Choices about steps that weights which are solved have no use for; nor for the others, unless
+    # steps find the dictionary.
+    _only_steps: ClassVar[dict[str, Any]] = {
+        "mirror": "kl",
+        "method": "mirror_descent",
+        "average": True,
+        "newton_learning_rate": "auto",
+        "damping": "auto",
+    }
+    _of_steps: ClassVar[dict[str, Any]] = {
+        "gradient": "likelihood",
+        "learning_rate": "auto",
+        "schedule": "constant",
+        "patience": "auto",
+        "first_phase": "auto",
+    }
+    _forgets_when_solved = True  # and only then
 
     # -- learning --------------------------------------------------------------------------------
 
@@ -163,6 +140,8 @@ class Intensity(DensityMixin, ModelEstimator):
             if first:
                 points, fitted = self._first(X, sample_weight, validation)
             else:
+                if self.__dict__.get("_predicts_only_"):
+                    raise _stream.cannot_go_on(self)
                 points, fitted = self._further(X, sample_weight, validation)
             fitted |= _solved.exposed(exposure, None if first else self, points.amounts)
             if not len(points):
@@ -183,10 +162,20 @@ class Intensity(DensityMixin, ModelEstimator):
         self, X: Any, sample_weight: ArrayLike | None, validation: ArrayLike | None
     ) -> tuple[Points, dict[str, Any]]:
         amounts = self._amounts(X, sample_weight)
-        domain, measured = _auto.choose_domain(self.domain, X), list[Any]()
-        points, rejected = self._inside(X, amounts, domain, validation, measured, first=True)
+        window, round_and_round = window_of(self.window), goes_round(self.periodic, X.shape[1])
+        if window is not None and window.rings is not None and X.shape[1] != 2:
+            raise ValueError(f"A window of polygons is for 2 features; X has {X.shape[1]}.")
+        around = None if window is None else window.bounds()
+        domain, measured = _auto.choose_domain(self.domain, X, around), list[Any]()
+        X = folded(X, domain, round_and_round)
+        points, rejected = self._inside(
+            X, amounts, domain, validation, measured, window=window, first=True
+        )
         return points, {
             "domain_": domain,
+            "periodic_": round_and_round,
+            "scales_": 1,
+            "_window_": window,
             "n_rejected_": rejected,
             "_fit_points_": 0,
             "_fit_samples_": 0,
@@ -200,12 +189,15 @@ class Intensity(DensityMixin, ModelEstimator):
     ) -> tuple[Points, dict[str, Any]]:
         amounts = self._amounts(X, sample_weight)
         measured, domain = list(map(tuple, self._validation_)), self.domain_
-        if len(self._buffer_) and isinstance(self.domain, str):
+        X = folded(X, domain, self.periodic_)
+        window = self._fitted_window()
+        is_ours = isinstance(self.domain, str) and (window is None or window.rings is None)
+        if len(self._buffer_) and is_ours:
             low, high = domain.T
             if not ((low <= X) & (high >= X)).all():
                 # As long as all points are here, so is the choice of where they can be.
                 domain = _auto.choose_domain(self.domain, np.vstack([self._buffer_[:, :-1], X]))
-        points, rejected = self._inside(X, amounts, domain, validation, measured)
+        points, rejected = self._inside(X, amounts, domain, validation, measured, window=window)
         fitted = {"n_rejected_": self.n_rejected_ + rejected}
         return points, fitted if points.watch is None else fitted | {"_validation_": measured}
 
@@ -230,22 +222,29 @@ class Intensity(DensityMixin, ModelEstimator):
         validation: ArrayLike | None,
         measured: list[Any],
         *,
+        window: Window | None,
         first: bool = False,
     ) -> tuple[Points, int]:
-        """Return the points in the domain, and how many are not."""
+        """Return the points in the domain and its window, and how many are not."""
         low, high = domain.T
         inside = ((low <= X) & (high >= X)).all(axis=1)
+        where = f"the domain {domain.tolist()}"
+        if window is not None:
+            inside &= window.contains(X)
+            where += " or the window"
         rejected = int(len(X) - inside.sum())
         if first and not inside.any():
-            raise ValueError(
-                f"None of the samples (n_samples={len(X)}) is in the domain {domain.tolist()}."
-            )
+            raise ValueError(f"None of the samples (n_samples={len(X)}) is in {where}.")
         if rejected:
             warn(
-                f"{rejected} of {len(X)} samples are outside the domain {domain.tolist()} and are "
-                f"left out; the first is {X[~inside][0].tolist()}."
+                f"{rejected} of {len(X)} samples are outside {where} and are left out; the first "
+                f"is {X[~inside][0].tolist()}."
             )
         watch = None
+        if validation is not None and self.covariates is not None:
+            raise ValueError(
+                "validation is not measured along the way with covariates; use process_score."
+            )
         if validation is not None:
             try:
                 held_out = self._validate_samples(validation)
@@ -268,13 +267,16 @@ class Intensity(DensityMixin, ModelEstimator):
         super()._adopt(model, fitted)
 
     def _new_model(self, samples: Points, *, streaming: bool) -> tuple[Any, Kernel, int]:
-        X, domain = samples.X, samples.domain
-        bandwidth = _auto.choose_bandwidth(self.bandwidth, X, domain)
+        bandwidth = _auto.choose_bandwidth(self.bandwidth, samples.X, samples.domain)
+        setting = self._setting(samples.X, samples.domain, bandwidth, streaming=streaming)
+        return self._make_model(setting), setting.kernel, setting.epochs
+
+    def _setting(self, X: Array, domain: Array, bandwidth: Any, *, streaming: bool) -> Setting:
         kernel = self.kernel
         if isinstance(kernel, str):
             kernel = _auto.KERNELS[kernel](bandwidth)
         kernel.core.check_features(X.shape[1])
-        setting = Setting(
+        return Setting(
             kernel=kernel,
             domain=domain,
             quadrature=_auto.choose_quadrature(self.grid_size, domain, bandwidth),
@@ -282,7 +284,65 @@ class Intensity(DensityMixin, ModelEstimator):
             epochs=_auto.epochs(self.epochs, len(X), *self._effort),
             streaming=streaming,
         )
-        return self._make_model(setting), kernel, setting.epochs
+
+    def _searches(self) -> bool:
+        """Tell whether weights are solved on points that the paper's algorithm finds."""
+        return getattr(self, "budget", None) is not None or is_number(
+            getattr(self, "parsimony", None)
+        )
+
+    def _scout(self, place: Any, bandwidth: list[float]) -> Any:
+        """Return a model that the paper's algorithm has trained, for its dictionary."""
+        setting = self._setting(place.X, place.domain, bandwidth, streaming=False)
+        model, random = self._make_model(setting), check_random_state(self.random_state)
+        samples = Points(place.X, place.domain, None)
+        for _ in range(setting.epochs):
+            _stream.run(self, model, samples, random if self.shuffle else None)
+        _stream.warn_if_out_of_reach(self, model)
+        return model
+
+    def _check_together(self) -> None:
+        steps = self._only_steps if self._searches() else self._only_steps | self._of_steps
+        others = [name for name, usual in steps.items() if getattr(self, name, usual) != usual]
+        if self.solver == "newton" and others:
+            raise ValueError(
+                f"{others[0]}={getattr(self, others[0])!r} is a choice about the paper's steps: "
+                f"give it with solver='sgd'"
+                + ("." if others[0] in self._only_steps else ", or with a budget.")
+            )
+        if self.solver == "sgd" and self._forgets_when_solved and is_number(self.half_life):
+            raise ValueError(
+                f"half_life={self.half_life!r} needs solver='newton': the steps of "
+                f"{type(self).__name__} forget at a rate of their own."
+            )
+        more = (self.window, self.periodic, self.covariates)
+        if self.solver == "sgd" and any(value is not None for value in more):
+            raise ValueError(
+                "The paper's steps are for boxes and for z alone: window and periodic need "
+                "solver='newton', and so do covariates."
+            )
+        gaussian = isinstance(self.kernel, Gaussian) or self.kernel in ("rbf", "gaussian")
+        if self.scales == 2 and (self.solver == "sgd" or not gaussian or self._searches()):
+            raise ValueError(
+                "scales=2 needs solver='newton', a Gaussian kernel, and neither budget nor "
+                "parsimony."
+            )
+        self._check_periodic()
+
+    def _check_periodic(self) -> None:
+        if self.periodic is None or len(self.periodic) == 0:
+            return
+        gaussian = isinstance(self.kernel, Gaussian) or self.kernel in ("rbf", "gaussian")
+        if isinstance(self.domain, str) or not gaussian or self._searches():
+            raise ValueError(
+                f"periodic={self.periodic!r} needs a domain, whose width is the period, a Gaussian "
+                f"kernel, and neither budget nor parsimony."
+            )
+        if np.size(self.domain) > 2 * _auto.MOST_GRID_FEATURES:
+            raise ValueError(
+                f"periodic={self.periodic!r} needs a grid, which at most "
+                f"{_auto.MOST_GRID_FEATURES} features can have."
+            )
 
     def _make_model(self, setting: Setting) -> Any:
         """Return an untrained core model."""
@@ -311,236 +371,6 @@ class Intensity(DensityMixin, ModelEstimator):
                 ConvergenceWarning,
             )
 
-    # -- what was learned ------------------------------------------------------------------------
-
-    def score_samples(self, X: ArrayLike) -> Array:
-        """Return the logarithm of the density at each point.
-
-        The density is normalised: what was learned is divided by its integral over the domain.
-
-        {X -> log_density}
-        """
-        model = self._fitted_model()
-        points = self._validate_samples(X)
-        with threads_of(self.n_jobs):
-            return np.asarray(model.log_density(points)) - self._log_integral(model)
-
-    def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002
-        """Return the total log-likelihood of the points, as scikit-learn's KernelDensity does.
-
-        {X, y -> log_likelihood}
-        """
-        return float(self.score_samples(X).sum())
-
-    def process_score(self, X: ArrayLike, exposure: float | None = None) -> float:
-        """Return the log-likelihood of points as those of a Poisson process.
-
-        That is the sum of the log-intensities, less the number of points that are expected in the
-        domain; both are of the exposure, in the units of :meth:`fit`'s.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points, all that were found.
-        exposure : float, optional
-            For how long they were looked for; by default as long as in training.
-
-        Returns
-        -------
-        log_likelihood : float
-            Minus infinity if a point is outside the domain.
-        """
-        log_density = self.score_samples(X)
-        times = 1.0
-        if exposure is not None:
-            times = _solved.checked_exposure(exposure) / self.exposure_
-        expected = self._total() * times
-        return float(log_density.sum() + len(log_density) * np.log(expected) - expected)
-
-    def intensity(self, X: ArrayLike, *, return_std: bool = False) -> Any:
-        """Return the intensity at each point: the density times the number of points seen.
-
-        If exposures were given, it is per unit of exposure.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The points.
-        return_std : bool, default=False
-            Whether to return standard deviations, too: by Laplace's approximation, from the
-            curvature of the likelihood. Only with ``solver="newton"``.
-
-        Returns
-        -------
-        intensity : ndarray of shape (n_samples,)
-            Expected points per unit of volume; 0 outside the domain.
-        std : ndarray of shape (n_samples,)
-            Only if `return_std`. That of the logarithm is ``std / intensity``.
-        """
-        # Where a mirror map allows it, what was learned is negative; log densities are not.
-        model = self._fitted_model()
-        points = self._validate_samples(X)
-        with threads_of(self.n_jobs):
-            density = np.asarray(model.density(points)) / self._divisor(model)
-        values = density * (self._total() / self.exposure_)
-        if not return_std:
-            return values
-        if not isinstance(model, _core.SolvedDensity):
-            raise ValueError(
-                "return_std needs the curvature of the likelihood, which solver='newton' knows."
-            )
-        return values, values * self._uncertainty().log_std(points)
-
-    def _total(self) -> float:
-        """Return how many points there were, with their weights."""
-        model = self._fitted_model()
-        if isinstance(model, _core.SolvedDensity):
-            return float(self._weight_)
-        return float(self.n_points_)
-
-    def _log_integral(self, model: Any) -> float:
-        """Return the logarithm of what densities are divided by."""
-        if isinstance(model, _core.SolvedDensity):
-            return 0.0
-        key = (id(model), model.samples, model.batches)
-        known = self.__dict__.get("_known_integral")
-        if known is None or known[0] != key:
-            integral = self._integral(model, self.domain_, self.domain_)
-            # A model without an integral has no density anywhere.
-            log = float(np.log(integral)) if 0 < integral < np.inf else np.inf
-            known = key, log
-            self.__dict__["_known_integral"] = known
-        return float(known[1])
-
-    def _divisor(self, model: Any) -> float:
-        """Return what densities are divided by; 1 for those that can be negative and are."""
-        log = self._log_integral(model)
-        return float(np.exp(log)) if np.isfinite(log) else 1.0
-
-    def _adopt_solved(self, model: Any, fitted: dict[str, Any], span: Any) -> None:
-        self._adopt(model, fitted)
-        self.__dict__["_known_span"] = (id(model), span)
-
-    def _solution(self) -> Any:
-        """Return how the model was solved, which its weights tell."""
-        known = self.__dict__.get("_known_span")
-        if known is None or known[0] != id(self._model):
-            known = id(self._model), _solved.span_of(self._model, self._kernel_, self.domain_)
-            self.__dict__["_known_span"] = known
-        return _solved.restored(self, self._model, known[1])
-
-    def _uncertainty(self) -> Any:
-        """Return how well the density is known, found once."""
-        known = self.__dict__.get("_known_uncertainty")
-        if known is None or known[0] != id(self._model):
-            known = id(self._model), self._solution().uncertainty()
-            self.__dict__["_known_uncertainty"] = known
-        return known[1]
-
-    def expected_count(self, box: ArrayLike) -> float:
-        """Return how many of the points seen are expected in a box.
-
-        Parameters
-        ----------
-        box : array-like of shape (n_features, 2), or (2,) for one feature
-            A pair (low, high) for each feature. What is outside the domain holds nothing.
-
-        Returns
-        -------
-        count : float
-            The integral of the intensity over the box.
-        """
-        self._fitted_model()
-        bounds = _auto.check_domain("box", box)
-        if bounds is None or len(bounds) != self.n_features_in_:
-            raise ValueError(
-                f"box must be a pair (low, high) for each of the {self.n_features_in_} features; "
-                f"got {box!r}."
-            )
-        model = self._model
-        share = self._integral(model, self.domain_, bounds) / self._divisor(model)
-        return float(self._total() / self.exposure_ * share)
-
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
-        """Draw points from the learned density.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-            How many.
-        random_state : int, RandomState instance or None, default=None
-            Source of the randomness.
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            The points, in the domain.
-        """
-        model = self._fitted_model()
-        check_count("n_samples", n_samples)
-        random = check_random_state(random_state)
-        with threads_of(self.n_jobs):
-            return draw(model.log_density, self.domain_, len(model.nodes), n_samples, random)
-
-    def _integral(self, model: Any, domain: Array, box: Array) -> float:
-        """Integrate what was learned over a box; outside of the domain there is nothing.
-
-        Cells are at most half as wide as the kernel, whatever the dictionary; so they are in small
-        boxes.
-        """
-        low, high = np.maximum(box[:, 0], domain[:, 0]), np.minimum(box[:, 1], domain[:, 1])
-        cells = _auto.cells_for(model, high - low, domain[:, 1] - domain[:, 0])
-        with threads_of(self.n_jobs):
-            return integrate(model.density, np.column_stack([low, high]), cells)
-
-    @property
-    def integral_(self) -> float:
-        """The integral of what was learned over the domain, which densities are divided by."""
-        model = self._state("integral_")
-        if isinstance(model, _core.SolvedDensity) and len(self.domain_) > _auto.MOST_GRID_FEATURES:
-            return float(self._solution().integral(model.offset))
-        return self._integral(self._state("integral_"), self.domain_, self.domain_)
-
-    @property
-    def n_points_(self) -> int:
-        """Points seen; those of repeated epochs count once."""
-        samples = int(self._state("n_points_").samples)
-        return int(self._fit_points_ + samples - self._fit_samples_)
-
-    @property
-    def nodes_(self) -> Array:
-        """The nodes on which the density is integrated in training."""
-        return np.asarray(self._state("nodes_").nodes)
-
-    @property
-    def trace_(self) -> dict[str, NDArray[Any]]:
-        """What each mini-batch did, in arrays of equal length; NaN where nothing was measured."""
-        trace = super().trace_
-        if len(self._validation_):
-            seen, values = self._validation_.T
-            # The latest in each record, which may stand for several mini-batches.
-            latest = np.searchsorted(seen, trace["samples"], side="right") - 1
-            before = np.concatenate([[0], trace["samples"][:-1]])
-            measured = (latest >= 0) & (seen[latest] > before)
-            trace["validation_nll"] = np.where(measured, values[latest], np.nan)
-        return trace
-
-    def _head(self) -> Head:
-        archive = self._model.to_archive()
-        head = Density(
-            archive.get("mirror", "kl"),
-            np.asarray(archive.get("mirror.parameters", ()), dtype=float),
-            self.domain_[:, 0],
-            self.domain_[:, 1],
-            log_volume=0.0,
-        )
-        # The constant between the function and its density, whatever that is normalised by.
-        nodes = self.nodes_
-        found = self.score_samples(nodes)
-        best = [int(found.argmax())]
-        raw = head.log_density(np.asarray(self._model.expansion(nodes[best])), nodes[best])
-        return replace(head, log_volume=float(raw[0] - found[best[0]]))
-
     # -- files -----------------------------------------------------------------------------------
 
     def _entries(self) -> dict[str, Any]:
@@ -550,8 +380,17 @@ class Intensity(DensityMixin, ModelEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        for name in ("_known_integral", "_known_span", "_known_uncertainty", "_checked_at"):
+        for name in (
+            "_known_integral",
+            "_known_solution",
+            "_known_span",
+            "_known_uncertainty",
+            "_checked_at",
+            "_unsolved_",
+        ):
             state.pop(name, None)
+        if "_coef_" in state:  # of the model that is kept
+            state["_coef_"] = self._coefficients(self._fitted_model())
         return state
 
     def _check_stored(self, fitted: dict[str, Any], archive: _core.Archive) -> None:
@@ -559,12 +398,16 @@ class Intensity(DensityMixin, ModelEstimator):
         fitted.setdefault("exposure_", 1.0)
         fitted.setdefault("_weight_", float(archive["samples"]))
         fitted.setdefault("_is_exposed_", False)
+        fitted.setdefault("scales_", 1)
         fitted.setdefault("_chosen_at_", 0)
+        fitted.setdefault("_validation_", np.empty((0, 2)))
+        fitted.setdefault("periodic_", np.zeros(archive["features"], dtype=bool))
         fitted.setdefault("_buffer_", np.empty((0, archive["features"] + 1)))
         super()._check_stored(fitted, archive)
         domain = np.column_stack([archive["domain.lower"], archive["domain.upper"]])
         counts = [fitted["_fit_points_"], fitted["_fit_samples_"], archive["samples"]]
-        if not np.array_equal(fitted["domain_"], domain) or counts != sorted(counts):
+        fits = np.array_equal(fitted["domain_"], domain) and len(fitted["periodic_"]) == len(domain)
+        if not fits or counts != sorted(counts):
             raise ValueError(
                 f"The model file does not hold a {type(self).__name__}: its domain or its counts "
                 f"of points contradict each other."
@@ -579,6 +422,7 @@ class Intensity(DensityMixin, ModelEstimator):
                 value.ndim == 2 and value.shape[1] == 2 and bool((value[:, 0] < value[:, 1]).all())
             ),
             "n_rejected_": count,
+            "periodic_": lambda value: value.dtype == bool and value.ndim == 1,
             "_fit_points_": count,
             "_fit_samples_": count,
             "_validation_": lambda value: value.ndim == 2 and value.shape[1] == 2,
@@ -586,5 +430,6 @@ class Intensity(DensityMixin, ModelEstimator):
             "exposure_": lambda value: is_number(value) and value > 0,
             "_weight_": lambda value: is_number(value) and value >= 0,
             "_is_exposed_": lambda value: isinstance(value, bool),
+            "scales_": lambda value: type(value) is int and value in (1, 2),
             "_chosen_at_": count,
         }

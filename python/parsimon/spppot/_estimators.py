@@ -11,7 +11,7 @@ from parsimon._checks import choice, count, number
 from parsimon._classifier import Classifier
 from parsimon._docs import OF_CLASSIFIERS, OF_STEPS
 from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION
-from parsimon._parameters import estimator
+from parsimon._parameters import WORDS, estimator
 from parsimon._stream import Samples
 from parsimon.kernels import Kernel
 from parsimon.polk import new_polk
@@ -29,6 +29,21 @@ domain : "auto" or array-like of shape (n_features, 2), default={default}
     Where points can be: a pair (low, high) for each feature. The density is zero elsewhere.
     "auto" takes the range of the data and, on either side, so much more that one in a hundred
     samples of the same size would have a point beyond it: little at an edge, more in a tail.
+window : callable, list of polygons or geometry, optional
+    The part of the domain where points can be; the density is zero elsewhere, and points elsewhere
+    are left out. A function that takes points of shape (n, n_features) and returns n times True
+    or False; in the plane a polygon, as a list of corners (x, y), or a list of such rings, of
+    which those within others are holes; or a Polygon or MultiPolygon of shapely or GeoJSON. The
+    domain "auto" is then the box around the polygons. A file keeps lists of corners; C++ programs
+    that read it see the whole box.
+periodic : list of int, optional
+    The features that go round, such as hours of the day or directions, by their numbers from 0: the
+    two ends of their domain are the same place, and values beyond are taken modulo its width.
+covariates : callable, optional
+    A function that takes points of shape (n, n_features) and returns covariates there, of shape
+    (n,) or (n, n_covariates), such as an altitude: the intensity is then exp(z + covariates @
+    coef_), with coefficients that the penalty hardly holds. They must be known everywhere in the
+    domain or its window. A file cannot hold a function.
 grid_size : int, sequence of int or "auto", default={default}
     Cells of the grid along each feature whose midpoints are in the dictionary. "auto": points as
     far apart as the kernel is long, from face to face; of more than three features, 512 of the
@@ -40,22 +55,34 @@ bandwidth : float, sequence of float, "auto" or "silverman", default={default}
     Length of a kernel given by name, for all features or for each. "auto" chooses it for each
     feature by cross-validation; with ``solver="sgd"`` it is Silverman's. The paper's "bandwidth"
     is its square.
+scales : {"auto", 1, 2}, default={default}
+    With 2, z is a sum of two functions, of which one has a kernel that is four times as long and
+    ten times the variance: hills on plains. "auto" chooses by cross-validation, where kernel and
+    penalty are chosen, too. Only for a Gaussian kernel, with ``solver="newton"``; the dictionary is
+    the same.
 solver : {"newton", "sgd"}, default={default}
     How the weights on the dictionary are found. "newton" solves for those of largest penalised
-    likelihood, from sums over all points that it keeps. "sgd": the paper's algorithm, whose steps
-    are the weights; all hyper-parameters about steps and their compression are for it alone.
+    likelihood, from sums over all points that it keeps, and needs no steps: hyper-parameters about
+    them are refused, and `epochs` makes no difference. With a `budget` or `parsimony`, steps find
+    the dictionary first. "sgd": the paper's algorithm, whose steps are the weights.
 regularization : float or "auto", default={default}
     Weight of the squared norm of z, for each point. "auto" chooses it by cross-validation; with
     ``solver="sgd"`` it is a tenth over the number of samples in ``fit`` and zero in
     ``partial_fit``.
 half_life : float, "auto" or None, default={default}
     How a stream forgets: the number of points after which a point counts half; "auto" and None:
-    nothing is forgotten.
+    nothing is forgotten. A number needs ``solver="newton"``.
 parsimony : float or "auto", default={default}
-    alpha in the budget alpha * eta; larger values make smaller models.
+    alpha in the budget alpha * eta; larger values make smaller models. With ``solver="newton"``
+    "auto" takes a grid; a number has the paper's algorithm find the dictionary, on which the
+    weights are then solved.
 budget : float or parsimon.schedules.AdaptiveBudget, optional
     The compression budget itself instead, in Hilbert norm; 0 keeps every point. One that adapts
-    holds a number of points, the nodes of the grid included.
+    holds a number of points, the nodes of the grid included. As with `parsimony`, the paper's
+    algorithm then finds the dictionary.
+schedule : {"constant", "inverse", "sqrt"} or parsimon.schedules.PowerLaw, default={default}
+    How the learning rates change along the stream; those that diminish are in the paper's
+    Theorem 3 (ii).
 gradient : {"likelihood", "kernel_embedding", "sign"}, default={default}
     The gradient of the likelihood with respect to z; the paper's pseudo-gradient (26), which
     divides by the density and has no fixed point where there are no data; or the sign of the
@@ -71,12 +98,22 @@ expansion_ : KernelExpansion
     The function z.
 domain_ : ndarray of shape (n_features_in_, 2)
     Where points can be.
+coef_ : ndarray of shape (n_covariates,)
+    Coefficients of the covariates.
+coef_std_ : ndarray of shape (n_covariates,)
+    Their standard deviations, by Laplace's approximation.
+window_ : list of ndarray or None
+    The rings of the window's polygons.
+volume_ : float
+    The volume of where points can be: of the domain, or of its window.
 nodes_ : ndarray of shape (n_nodes, n_features_in_)
     The nodes of the integral in training; with ``solver="sgd"`` they are in the dictionary.
 integral_ : float
     Integral over the domain of what was learned, on cells at most half as wide as the kernel. It is
     1 but for the error of the rule; with ``solver="sgd"`` steps bring it near 1. Densities and
     intensities are divided by it.
+scales_ : int
+    How many scales z has.
 exposure_ : float
     The exposure of all points, or 1 if none was given.
 n_points_ : int
@@ -95,14 +132,20 @@ trace_ : dict of ndarray
 class SPPPOTIntensity(Intensity):
     """Density and intensity of points from a stream, positive by construction (SPPPOT).
 
-    The logarithm of the density is a function z in a Hilbert space. Each mini-batch takes a step of
-    stochastic mirror descent on the Poisson likelihood, whose integral is a sum over the nodes of
-    a grid, and is compressed by kernel orthogonal matching pursuit: points are dropped as long as
-    z moves by no more than a budget. The nodes of the grid always stay.
+    The logarithm of the density is a function z in a Hilbert space: a sum of kernels with the
+    points of a dictionary. By default the weights are those of largest penalised likelihood on a
+    grid, kernel and penalty are chosen by cross-validation, and a stream keeps sums over its
+    points and solves again when somebody asks.
+
+    With ``solver="sgd"`` it is the paper's Algorithm 1: each mini-batch takes a step of stochastic
+    mirror descent on the Poisson likelihood, whose integral is a sum over the nodes of a grid, and
+    is compressed by kernel orthogonal matching pursuit: points are dropped as long as z moves by no
+    more than a budget. The nodes of the grid always stay.
 
     Parameters
     ----------
-    {domain, grid_size, kernel, bandwidth, solver, learning_rate, parsimony, budget, batch_size}
+    {domain, window, periodic, covariates, grid_size, kernel, bandwidth, scales, solver,
+    learning_rate, parsimony, budget, schedule, batch_size}
     mirror : {"kl", "euclidean", "mahalanobis"}, default="kl"
         How the density f (relative to the uniform one) and z belong together: f = exp(z), which is
         positive whatever z is; f = z; or f = r z with r half uniform, half a Gaussian with the
@@ -123,9 +166,9 @@ class SPPPOTIntensity(Intensity):
 
     Attributes
     ----------
-    {dictionary_, weights_, model_order_, expansion_, domain_, nodes_, integral_, exposure_,
-    n_points_, n_rejected_, n_features_in_, kernel_, learning_rate_, regularization_, budget_,
-    epochs_, t_, trace_}
+    {dictionary_, weights_, model_order_, expansion_, coef_, coef_std_, domain_, window_, volume_,
+    nodes_, integral_, scales_, exposure_, n_points_, n_rejected_, n_features_in_, kernel_,
+    learning_rate_, regularization_, budget_, epochs_, t_, trace_}
 
     References
     ----------
@@ -148,13 +191,18 @@ class SPPPOTIntensity(Intensity):
 
     _: KW_ONLY
     domain: Any = "auto"
+    window: Any = None
+    periodic: Any = None
+    covariates: Any = None
     grid_size: Any = "auto"
     kernel: Kernel | str = "rbf"
     bandwidth: Any = "auto"
+    scales: int | str = "auto"
     solver: str = "newton"
     learning_rate: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
+    schedule: PowerLaw | str = "constant"
     batch_size: int = 30
     mirror: str = "kl"
     gradient: str = "likelihood"
@@ -179,16 +227,7 @@ class SPPPOTIntensity(Intensity):
         "method": choice(*METHODS),
     }
     _algorithms = ("spppot", "solved_density")
-
-    def _check_together(self) -> None:
-        chosen = {"mirror": "kl", "method": "mirror_descent", "gradient": "likelihood"}
-        others = [name for name, usual in chosen.items() if getattr(self, name) != usual]
-        if self.solver == "newton" and others:
-            raise ValueError(
-                f"{others[0]}={getattr(self, others[0])!r} is a choice about the paper's steps: "
-                f"give it with solver='sgd'."
-            )
-
+    _forgets_when_solved = False
     _make_model = spppot_model
 
 
@@ -196,16 +235,18 @@ class SPPPOTIntensity(Intensity):
 class MirrorNewtonIntensity(Intensity):
     """Density and intensity of points from a stream, by online quasi-Newton mirror descent.
 
-    As :class:`SPPPOTIntensity`, on the nodes of the grid alone, with steps that are scaled by the
-    inverse of the sum of the gradients' outer products. A sample costs the square of the number of
-    nodes. The density is that of an average of the last iterates.
+    As :class:`SPPPOTIntensity`, of which it differs with ``solver="sgd"`` alone: the paper's
+    Algorithm 3, on the nodes of the grid, with steps that are scaled by the inverse of the sum of
+    the gradients' outer products. A sample then costs the square of the number of nodes, and the
+    density is that of an average of the last iterates.
 
     Parameters
     ----------
-    {domain, grid_size, kernel, bandwidth, solver, regularization}
+    {domain, window, periodic, covariates, grid_size, kernel, bandwidth, scales, solver,
+    regularization}
     learning_rate : float or "auto", default="auto"
         Step size eta; "auto" is 2.
-    {damping, epochs, shuffle, half_life, n_jobs, random_state, verbose}
+    {damping, schedule, epochs, shuffle, half_life, n_jobs, random_state, verbose}
 
     Attributes
     ----------
@@ -214,8 +255,8 @@ class MirrorNewtonIntensity(Intensity):
     {weights_, model_order_}
     expansion_ : KernelExpansion
         The function z whose exponential the density is, times a constant.
-    {domain_, nodes_, integral_, exposure_, n_points_, n_rejected_, n_features_in_, kernel_,
-    regularization_, epochs_, t_, trace_}
+    {coef_, coef_std_, domain_, window_, volume_, nodes_, integral_, scales_, exposure_, n_points_,
+    n_rejected_, n_features_in_, kernel_, regularization_, epochs_, t_, trace_}
 
     References
     ----------
@@ -234,13 +275,18 @@ class MirrorNewtonIntensity(Intensity):
 
     _: KW_ONLY
     domain: Any = "auto"
+    window: Any = None
+    periodic: Any = None
+    covariates: Any = None
     grid_size: Any = "auto"
     kernel: Kernel | str = "rbf"
     bandwidth: Any = "auto"
+    scales: int | str = "auto"
     solver: str = "newton"
     regularization: float | str = "auto"
     learning_rate: float | str = "auto"
     damping: float | str = "auto"
+    schedule: PowerLaw | str = "constant"
     epochs: int | str = "auto"
     shuffle: bool = True
     half_life: float | str | None = None
@@ -264,21 +310,23 @@ class MirrorNewtonIntensity(Intensity):
 class HybridIntensity(Intensity):
     """Density and intensity of points from a stream: first-order steps, then quasi-Newton ones.
 
-    :class:`SPPPOTIntensity` finds the dictionary. When the model order is stable, the dictionary is
-    fixed and :class:`MirrorNewtonIntensity`'s steps refine the weights, with an integral on at
-    least twice as many nodes as the dictionary has points.
+    As :class:`SPPPOTIntensity`, of which it differs with ``solver="sgd"`` and where a budget has
+    steps find the dictionary: by the paper's Algorithm 4. :class:`SPPPOTIntensity`'s steps find the
+    dictionary. When the model order is stable, it is fixed and :class:`MirrorNewtonIntensity`'s
+    steps refine the weights, with an integral on at least twice as many nodes as the dictionary
+    has points.
 
     The model order counts as stable once it has stayed within a band of 2 points or 2 %, whichever
     is more, for `patience` mini-batches in a row, or after `first_phase` mini-batches.
 
     Parameters
     ----------
-    {domain, grid_size, kernel, bandwidth, solver}
+    {domain, window, periodic, covariates, grid_size, kernel, bandwidth, scales, solver}
     learning_rate : float or "auto", default="auto"
         Step size of the first phase.
     newton_learning_rate : float or "auto", default="auto"
         Step size of the second phase; "auto" is 2.
-    {damping, parsimony, budget}
+    {damping, parsimony, budget, schedule}
     batch_size : int, default=30
         Samples in a mini-batch of the first phase.
     {gradient, regularization}
@@ -294,8 +342,9 @@ class HybridIntensity(Intensity):
     ----------
     in_second_phase_ : bool
         Whether the dictionary has been fixed.
-    {dictionary_, weights_, model_order_, expansion_, domain_, nodes_, integral_, exposure_,
-    n_points_, n_rejected_, n_features_in_, kernel_, regularization_, epochs_, t_, trace_}
+    {dictionary_, weights_, model_order_, expansion_, coef_, coef_std_, domain_, window_, volume_,
+    nodes_, integral_, scales_, exposure_, n_points_, n_rejected_, n_features_in_, kernel_,
+    regularization_, epochs_, t_, trace_}
 
     References
     ----------
@@ -314,15 +363,20 @@ class HybridIntensity(Intensity):
 
     _: KW_ONLY
     domain: Any = "auto"
+    window: Any = None
+    periodic: Any = None
+    covariates: Any = None
     grid_size: Any = "auto"
     kernel: Kernel | str = "rbf"
     bandwidth: Any = "auto"
+    scales: int | str = "auto"
     solver: str = "newton"
     learning_rate: float | str = "auto"
     newton_learning_rate: float | str = "auto"
     damping: float | str = "auto"
     parsimony: float | str = "auto"
     budget: float | AdaptiveBudget | None = None
+    schedule: PowerLaw | str = "constant"
     batch_size: int = 30
     gradient: str = "likelihood"
     regularization: float | str = "auto"
@@ -424,6 +478,7 @@ class SPPPOTClassifier(Classifier):
 
     budget_ = BUDGET
 
+    _words = {**Classifier._words, "half_life": WORDS["half_life"]}
     _algorithms = ("polk",)
     _new_model = new_polk
 

@@ -10,7 +10,7 @@ from parsimon import _core
 from parsimon._core import BudgetSchedule, MirrorMap, StepSchedule
 from parsimon._settings import core_budget, core_step
 
-from ._base import Setting
+from ._setting import Setting
 
 # Steps in units of the inverse curvature. The pseudo-gradients that divide by the density are as
 # noisy as it is small somewhere; the sign has the size of its step wherever it points.
@@ -42,7 +42,7 @@ def spppot_model(estimator: Any, setting: Setting) -> Any:
         mirror=_mirror(estimator, setting),
         gradient=estimator.gradient,
         dual_averaging=estimator.method == "dual_averaging",
-        step=core_step(rate),
+        step=core_step(rate, estimator.schedule),
         compression=_core.Compression(_budget(estimator, rate, setting)),
         regularization=_shrinkage(estimator, rate, setting),
         average=bool(estimator.average),
@@ -55,7 +55,7 @@ def newton_model(estimator: Any, setting: Setting) -> Any:
         setting.kernel.core,
         setting.box,
         setting.quadrature,
-        step=_newton_step(estimator.learning_rate),
+        step=_newton_step(estimator, estimator.learning_rate),
         damping=_damping(estimator, setting),
     )
 
@@ -68,7 +68,7 @@ def hybrid_model(estimator: Any, setting: Setting) -> Any:
         cap = max(1, patience * setting.epochs // 2)
     return _core.Hybrid(
         spppot_model(estimator, setting),
-        step=_newton_step(estimator.newton_learning_rate),
+        step=_newton_step(estimator, estimator.newton_learning_rate),
         damping=_damping(estimator, setting),
         patience=patience if isinstance(estimator.patience, str) else int(estimator.patience),
         cap=cap if isinstance(estimator.first_phase, str) else int(estimator.first_phase),
@@ -115,8 +115,9 @@ def _budget(estimator: Any, rate: float, setting: Setting) -> BudgetSchedule:
     return core_budget(estimator.budget, BudgetSchedule.proportional(alpha), rate)
 
 
-def _newton_step(given: float | str) -> StepSchedule:
-    return core_step(_NEWTON_RATE if isinstance(given, str) else float(given))
+def _newton_step(estimator: Any, given: float | str) -> StepSchedule:
+    rate = _NEWTON_RATE if isinstance(given, str) else float(given)
+    return core_step(rate, estimator.schedule)
 
 
 def _damping(estimator: Any, setting: Setting) -> float:

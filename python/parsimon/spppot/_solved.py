@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,111 +10,25 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from parsimon import _core, kernels
+from parsimon import kernels
 from parsimon._checks import is_number, warn
+from parsimon._stream import NOTHING_SPECIAL
 from parsimon._threads import threads_of
 
 from . import _auto
-from ._choose import CrossValidation
+from ._covariates import WithCovariates, values_of
+from ._place import MOST_DENSE_NODES, MOST_NODES, Place, choose, found
 from ._points import Points
 from ._solve import Likelihood, Solution, Uncertainty, log_integral
 from ._span import PointSpan, ProductSpan, Span
+from ._window import Window, window_of
 
 Array = NDArray[np.float64]
 
-# Points of a dictionary: of a grid with a Gaussian kernel, of any other grid, of samples.
-_MOST_ON_GRID = 1 << 17
-_MOST_POINTS = 1024
-_MOST_SAMPLE_POINTS = 512
-# Nodes of an integral: of a grid, with any kernel, scattered at first, and at most.
-_MOST_NODES = 1 << 22
-_MOST_DENSE_NODES = 1 << 14
-_SCATTERED = 1 << 13
-_FEWEST_CELLS = (50, 10, 10)
 # How far two rules may disagree about an integral before the finer one is taken.
 _AGREEMENT = 0.01
-# A search for the bandwidth starts from that many times Silverman's, which is for kernels that are
-# added up and not for their logarithm.
-_START = 2.0
 # Samples of a stream that are kept until there are enough to choose the bandwidth for good.
 BUFFER = 5_000
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where points can be, and how the span of a dictionary is made there."""
-
-    estimator: Any
-    domain: Array
-    sample: Array  # from which a dictionary is taken where there is no grid
-
-    @property
-    def width(self) -> Array:
-        """Extent along each feature."""
-        return np.asarray(self.domain[:, 1] - self.domain[:, 0])
-
-    @property
-    def box(self) -> _core.Box:
-        """The domain, as the core takes it."""
-        return _core.Box(*self.domain.T.tolist())
-
-    def kernel(self, lengths: Sequence[float]) -> kernels.Kernel:
-        """Return the kernel that was given, or the one that was named, of these lengths."""
-        given = self.estimator.kernel
-        if isinstance(given, kernels.Kernel):
-            return given
-        made: kernels.Kernel = _auto.KERNELS[given](list(lengths))
-        return made
-
-    @property
-    def is_product(self) -> bool:
-        """Whether dictionary and kernel are products over the features."""
-        given = self.estimator.kernel
-        gaussian = given in ("rbf", "gaussian") if isinstance(given, str) else _is_gaussian(given)
-        return gaussian and len(self.domain) <= _auto.MOST_GRID_FEATURES
-
-    def span(self, given: Sequence[float]) -> Span | None:
-        """Return the span of kernels of these lengths; None if it would be too large."""
-        counts = _auto.check_grid_size("grid_size", self.estimator.grid_size)
-        lengths = np.asarray(given, dtype=np.float64)
-        features = len(self.domain)
-        if features > _auto.MOST_GRID_FEATURES and counts is None:
-            rule = _core.Quadrature.scattered(_SCATTERED)
-            span: Span = PointSpan(self.kernel(given), self.sample, self.domain, rule)
-            return span
-        grid = self._grid(lengths, counts)
-        cells = np.maximum(np.ceil(2 * self.width / lengths - 1e-9), _FEWEST_CELLS[features - 1])
-        cells = np.maximum(cells, grid.counts)
-        points, nodes = (float(np.prod(np.asarray(n, dtype=float))) for n in (grid.counts, cells))
-        most = (
-            (_MOST_ON_GRID, _MOST_NODES >> features)
-            if self.is_product
-            else (_MOST_POINTS, _MOST_DENSE_NODES)
-        )
-        if counts is None and (points > most[0] or nodes > most[1]):
-            return None
-        if self.is_product:
-            span = ProductSpan(grid, lengths.tolist(), self.domain, [int(n) for n in cells])
-        else:
-            rule = _core.Quadrature.grid([int(n) for n in cells])
-            span = PointSpan(self.kernel(given), grid.points, self.domain, rule)
-        return span
-
-    def _grid(self, lengths: Array, given: list[int] | None) -> _core.ProductGrid:
-        """Return midpoints of the cells that were asked for, or points a kernel's length apart."""
-        low, width = self.domain[:, 0], self.width
-        if given is None:
-            counts = np.maximum(np.ceil(width / lengths - 1e-9) + 1, 3)
-            step = width / (counts - 1)
-        else:
-            counts = np.asarray(_auto.grid_counts(given, len(width)))
-            step = width / counts
-            low = low + step / 2
-        return _core.ProductGrid(low.tolist(), step.tolist(), [int(n) for n in counts])
-
-
-def _is_gaussian(kernel: Any) -> bool:
-    return isinstance(kernel, kernels.Gaussian)
 
 
 @dataclass(frozen=True)
@@ -128,59 +41,34 @@ class Solved:
     ridge: float
     fine_integral: float  # logarithm, by a finer rule
 
-    def integral(self, offset: float) -> float:
-        """Return the integral of the density on a finer rule than it was solved with."""
-        finer = self.likelihood.span.finer.finer
-        values = finer.to_nodes(self.solution.coordinates) + offset
-        return float(np.exp(log_integral(values, finer.measure)[0]))
-
     def uncertainty(self) -> Uncertainty:
         """Return how well the density is known."""
         return Uncertainty(self.likelihood, self.solution, self.ridge)
 
 
-def choose(place: Place, X: Array, amounts: Array) -> tuple[Array, float]:
-    """Return the lengths of the kernel and the ridge, as given or by cross-validation."""
-    estimator, mass = place.estimator, float(amounts.sum())
-    given, regularization = estimator.bandwidth, estimator.regularization
-    ridge = None if isinstance(regularization, str) else float(regularization) * mass
-    move = isinstance(given, str) and given == "auto" and isinstance(estimator.kernel, str)
-    if isinstance(estimator.kernel, kernels.Kernel):
-        bandwidth = getattr(estimator.kernel, "bandwidth", None)
-        lengths = place.width / 8 if bandwidth is None else np.asarray(bandwidth, dtype=float)
-    elif move:
-        lengths = _START * np.asarray(_auto.silverman(X, place.domain))
-    else:
-        lengths = np.asarray(_auto.choose_bandwidth(given, X, place.domain), dtype=float)
-    lengths = np.broadcast_to(lengths, len(place.domain)).astype(float)
-    while place.span(lengths.tolist()) is None:
-        # Coarser than asked for is better than not at all; what it costs shows in the likelihood.
-        if not move and not isinstance(estimator.kernel, kernels.Kernel):
-            raise ValueError(
-                f"A kernel of length {lengths.tolist()} needs more than the {_MOST_ON_GRID} points "
-                f"that a grid may have in this domain; choose a larger bandwidth, or 'auto'."
-            )
-        lengths = lengths * 2
-    if ridge is not None and not move:
-        return lengths, ridge
-    if len(X) < _auto.ENOUGH:
-        return lengths, 1.0 if ridge is None else ridge
-    validation = CrossValidation(X, amounts, place.span)
-    choice = validation.choose(lengths, ridge, move=move)
-    return (validation.scale_up(choice) if move else lengths), choice.ridge
+def solve(
+    place: Place,
+    span: Span,
+    ridge: float,
+    model: Any,
+    start: Array | None = None,
+    *,
+    sums: Array | None = None,
+) -> Solved:
+    """Solve for what a model has observed, by a rule that a finer one agrees with.
 
-
-def solve(place: Place, span: Span, ridge: float, model: Any, start: Array | None = None) -> Solved:
-    """Solve for what a model has observed, by a rule that a finer one agrees with."""
+    sums: of the covariates of what was observed, if there are any.
+    """
     while True:
-        likelihood = Likelihood(span, span.whiten(np.asarray(model.moments)), float(model.mass))
+        likelihood = likelihood_of(model, span, sums)
         solution = likelihood.solve(ridge, start)
         values = span.finer.to_nodes(solution.coordinates)
         fine = log_integral(values, span.finer.measure)[0]
         apart = abs(fine - solution.log_integral)
         if apart <= _AGREEMENT:
             break
-        most = _MOST_NODES if isinstance(span, ProductSpan) else 4 * _MOST_DENSE_NODES
+        is_product = isinstance(getattr(span, "inner", span), ProductSpan)
+        most = MOST_NODES if is_product else 4 * MOST_DENSE_NODES
         if len(values) > most:
             warn(
                 f"Two rules for the integral of the density differ by a factor of "
@@ -190,6 +78,14 @@ def solve(place: Place, span: Span, ridge: float, model: Any, start: Array | Non
             break
         start, span = solution.coordinates, span.finer
     return Solved(place, likelihood, solution, ridge, fine)
+
+
+def likelihood_of(model: Any, span: Span, sums: Array | None) -> Likelihood:
+    """Return what the points that a model has observed say."""
+    moments, mass = np.asarray(model.moments), float(model.mass)
+    if isinstance(span, WithCovariates):
+        return Likelihood(span, span.statistics(moments, np.asarray(sums), mass), mass)
+    return Likelihood(span, span.whiten(moments), mass)
 
 
 def checked_exposure(exposure: Any) -> float:
@@ -229,7 +125,10 @@ def kept(estimator: Any, weight: float) -> float:
     return float(0.5 ** (weight / half_life))
 
 
-Found = tuple[Any, dict[str, Any], Span]  # a model, fitted attributes, the span of its points
+# A model, fitted attributes, and the span of its points if it is known.
+Found = tuple[Any, dict[str, Any], Span | None]
+# What has been learned from: minus the sum of log-densities before, and the points.
+_SOLVED = (0.0, 0.0)
 
 
 def fit(estimator: Any, points: Points, fitted: dict[str, Any]) -> Found:
@@ -237,14 +136,19 @@ def fit(estimator: Any, points: Points, fitted: dict[str, Any]) -> Found:
     model, kernel, solved = trained(estimator, points.domain, points.X, points.amounts)
     if points.watch is not None:
         points.watch(model)
-    return model, {**fitted, "_kernel_": kernel, "epochs_": 1}, solved.likelihood.span
+    fitted = fitted | NOTHING_SPECIAL | {"_kernel_": kernel, "epochs_": 1, "_unsolved_": _SOLVED}
+    fitted |= {"scales_": scales_of(solved.likelihood.span)}
+    fitted |= {"_covariate_sums_": covariate_sums(estimator, points)}
+    fitted |= {"_coef_": coefficients(solved)}
+    return model, fitted, solved.likelihood.span
 
 
 def partial_fit(estimator: Any, points: Points, fitted: dict[str, Any], *, first: bool) -> Found:
     """Return a model that knows these points, too.
 
     As long as few have been seen they are all kept, and the settings chosen anew whenever there are
-    twice as many or some are outside a domain that was left to us.
+    twice as many or some are outside a domain that was left to us. In between, points are observed,
+    and solved for when somebody asks.
     """
     past = kept(estimator, float(points.amounts.sum()))
     buffer = np.column_stack([points.X, points.amounts])
@@ -258,26 +162,52 @@ def partial_fit(estimator: Any, points: Points, fitted: dict[str, Any], *, first
         model, kernel, solved = trained(estimator, points.domain, X, amounts)
         span = solved.likelihood.span
         fitted = fitted | {"_kernel_": kernel, "epochs_": 1, "domain_": points.domain}
+        fitted |= {"_unsolved_": _SOLVED, "_coef_": coefficients(solved)}
+        fitted |= {"scales_": scales_of(span)}
         chosen_at = len(buffer)
     else:
-        model, span = continued(estimator, points, past)
+        fitted = fitted | {"_coef_": estimator._coefficients(estimator._latest()[0])}
+        model, span, unsolved = continued(estimator, points, past)
+        if points.watch is not None and unsolved[1] > 0:
+            model, span, _ = caught_up(estimator, model, span, unsolved)
+            unsolved = _SOLVED
+        fitted = fitted | {"_unsolved_": unsolved}
     if points.watch is not None:
         points.watch(model)
+    sums = covariate_sums(estimator, points)
+    if not first and len(sums):
+        sums = sums + past * estimator._covariate_sums_
+    fitted = fitted | {"_covariate_sums_": sums}
     kept_points = buffer if len(buffer) < BUFFER else buffer[:0]
     return model, fitted | {"_buffer_": kept_points, "_chosen_at_": chosen_at}, span
 
 
-def continued(estimator: Any, points: Points, past: float) -> tuple[Any, Span]:
-    """Return the model with one more block, from where it was."""
-    model = estimator._model.copy()
-    with threadpool_limits(limits=1, user_api="blas"), threads_of(estimator.n_jobs):
-        before = estimator._solution()
-        loss = 1 - float(model.log_density(points.X) @ points.amounts) / float(points.amounts.sum())
+def continued(
+    estimator: Any, points: Points, past: float
+) -> tuple[Any, Span | None, tuple[float, float]]:
+    """Return the model with one more block observed, and what has not been solved for."""
+    before, span, unsolved = estimator._latest()
+    model = before.copy()
+    with threads_of(estimator.n_jobs):
+        loss = -float(estimator._log_density(before, points.X) @ points.amounts)
         model.observe(points.X, points.amounts, past)
-        span = before.likelihood.span
-        solved = solve(before.place, span, before.ridge, model, before.solution.coordinates)
-        assume(model, solved, loss)
-    return model, span
+    mass = float(points.amounts.sum())
+    return model, span, (unsolved[0] + loss, unsolved[1] + mass)
+
+
+def caught_up(
+    estimator: Any, model: Any, span: Span | None, unsolved: tuple[float, float]
+) -> tuple[Any, Span, Array]:
+    """Return the model solved for all that it has observed, from where it was."""
+    model = model.copy()
+    with threadpool_limits(limits=1, user_api="blas"), threads_of(estimator.n_jobs):
+        if span is None:
+            span = estimator._span_of(model)
+        before = restored(estimator, model, span)
+        start, sums = before.solution.coordinates, estimator.__dict__.get("_covariate_sums_")
+        solved = solve(before.place, span, before.ridge, model, start, sums=sums)
+        assume(model, solved, 1 + unsolved[0] / unsolved[1])
+    return model, solved.likelihood.span, coefficients(solved)
 
 
 def trained(
@@ -285,13 +215,17 @@ def trained(
 ) -> tuple[Any, kernels.Kernel, Solved]:
     """Return a model of the core that has been solved for these points, and its kernel."""
     with threadpool_limits(limits=1, user_api="blas"), threads_of(estimator.n_jobs):
-        place = Place(estimator, domain, _some(X, _MOST_SAMPLE_POINTS))
-        lengths, ridge = choose(place, X, amounts)
-        span: Any = place.span(lengths.tolist())
+        place = Place(estimator, domain, X, window_of(estimator.window))
+        choice = choose(place, X, amounts)
+        lengths, ridge = choice.lengths, choice.ridge
+        span: Any = place.span(lengths.tolist(), choice.scales)
+        if estimator._searches():
+            span, lengths = found(place, lengths)
         kernel = place.kernel(lengths.tolist())
         model = span.model(kernel, place.box)
         model.observe(X, amounts, 1.0)
-        solved = solve(place, span, ridge, model)
+        sums = covariate_sums(estimator, Points(X, domain, None, amounts))
+        solved = solve(place, span, ridge, model, sums=sums)
         if solved.likelihood.span is not span:  # by a finer rule
             model = solved.likelihood.span.model(kernel, place.box)
             model.observe(X, amounts, 1.0)
@@ -300,39 +234,58 @@ def trained(
         return model, kernel, solved
 
 
+def covariate_sums(estimator: Any, points: Points) -> Array:
+    """Return the sums of covariates over points."""
+    if estimator.covariates is None or not len(points):
+        return np.empty(0)
+    return np.asarray(points.amounts @ values_of(estimator.covariates, points.X))
+
+
+def coefficients(solved: Solved) -> Array:
+    """Return the coefficients of the covariates."""
+    span = solved.likelihood.span
+    if isinstance(span, WithCovariates):
+        return span.coefficients(solved.solution.coordinates)
+    return np.empty(0)
+
+
 def assume(model: Any, solved: Solved, loss: float) -> None:
     """Have the model of the core predict with the solution, from the loss before."""
-    weights = solved.likelihood.span.weights(solved.solution.coordinates)
+    span, at = solved.likelihood.span, solved.solution.coordinates
+    weights = span.weights(at)
+    constant = span.constant(at) if isinstance(span, WithCovariates) else 0.0
     # Midpoints are off by the square of the cells' width: two rules tell by how much.
     integral = solved.fine_integral + (solved.fine_integral - solved.solution.log_integral) / 3
     if (
-        isinstance(solved.likelihood.span, PointSpan)
+        isinstance(getattr(span, "inner", span), PointSpan)
         and len(solved.place.domain) > _auto.MOST_GRID_FEATURES
     ):
         integral = solved.fine_integral
-    model.assume(weights, -integral, solved.ridge, loss)
+    model.assume(weights, constant - integral, solved.ridge, loss)
 
 
-def span_of(model: Any, kernel: Any, domain: Array) -> Span:
+def scales_of(span: Span) -> int:
+    """Return how many scales the functions of a span have."""
+    return int(getattr(getattr(span, "inner", span), "scales", 1))
+
+
+def span_of(model: Any, kernel: Any, domain: Array, window: Window | None, scales: int) -> Span:
     """Return the span of a model's points, with the rule of its integral."""
     if not model.grid.counts:
-        return PointSpan(kernel, np.asarray(model.dictionary), domain, model.quadrature)
+        return PointSpan(kernel, np.asarray(model.dictionary), domain, model.quadrature, window)
     lengths = np.broadcast_to(np.asarray(kernel.bandwidth, dtype=float), len(domain))
-    return ProductSpan(model.grid, lengths.tolist(), domain, model.quadrature.counts)
+    counts = model.quadrature.counts
+    return ProductSpan(model.grid, lengths.tolist(), domain, counts, window, scales=scales)
 
 
 def restored(estimator: Any, model: Any, span: Span) -> Solved:
     """Return how a model was solved, from its weights: the same whether it was saved or not."""
     place = Place(estimator, estimator.domain_, np.asarray(model.dictionary))
-    likelihood = Likelihood(span, span.whiten(np.asarray(model.moments)), model.mass)
-    coordinates = span.coordinates(np.asarray(model.weights)[:, 0])
+    likelihood = likelihood_of(model, span, estimator.__dict__.get("_covariate_sums_"))
+    weights = np.asarray(model.weights)[:, 0]
+    if isinstance(span, WithCovariates):
+        coordinates = span.coordinates(weights, estimator._coefficients(model))
+    else:
+        coordinates = span.coordinates(weights)
     integral = log_integral(span.to_nodes(coordinates), span.measure)[0]
     return Solved(place, likelihood, Solution(coordinates, integral, 0.0), model.ridge, integral)
-
-
-def _some(X: Array, most: int) -> Array:
-    """Return at most so many distinct points, always the same ones."""
-    X = np.unique(X, axis=0)
-    if len(X) > most:
-        X = X[np.sort(np.random.RandomState(0).permutation(len(X))[:most])]
-    return np.asarray(X)

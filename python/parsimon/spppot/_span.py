@@ -19,12 +19,17 @@ from scipy.spatial import distance
 
 from parsimon import _core, kernels
 
+from ._window import Window
+
 Array = NDArray[np.float64]
 
 # Eigenvalues of a Gram matrix below this, relative to the largest, are rounding.
 _RANK = 1e-10
 # Of scattered nodes around points, in units of Silverman's length: wider than the density there.
 _SPREAD = 1.5
+# With two scales, z is a sum: the second kernel is that many times as long, and its part of z has
+# that many times the variance.
+_LONGER, _LOUDER = 4, 10.0
 # Numbers in the products of a span that is no grid.
 _BLOCK = 1 << 22
 
@@ -34,15 +39,54 @@ def midpoints(low: float, high: float, cells: int) -> Array:
     return low + (np.arange(cells) + 0.5) / cells * (high - low)
 
 
-def _orthonormal(gram: Array) -> Array:
-    """Return what turns kernels with points into coordinates."""
+def _orthonormal(gram: Array) -> tuple[Array, Array]:
+    """Return what turns kernels with points into coordinates, and the coordinates' eigenvalues."""
     values, vectors = linalg.eigh(gram)
     large = values > _RANK * values[-1]
-    return np.asarray(vectors[:, large] / np.sqrt(values[large]))
+    return np.asarray(vectors[:, large] / np.sqrt(values[large])), values[large]
+
+
+def _orthonormal_along(
+    axis: NDArray[Any], step: float, length: float, low: float, high: float
+) -> tuple[Array, Array, Array]:
+    """Return what turns kernels with an axis into coordinates, its inverse, and eigenvalues.
+
+    These are relative to the largest. An axis that begins before the domain goes round: its points
+    beyond are the same as those within, a period away, and have the same weights, so that kernels
+    are sums over all periods.
+    """
+    before = int(np.round(max(low - axis[0], 0.0) / step))
+    if before == 0:
+        gram = _gaussian(axis, axis, length)
+        root, values = _orthonormal(gram)
+        return root, root.T @ gram, values / values[-1]
+    within = int(np.round((high - low) / step))
+    copies = np.eye(within)[(np.arange(len(axis)) - before) % within]
+    across = _gaussian(axis[before : before + within], axis, length)
+    root, values = _orthonormal(across @ copies)
+    return copies @ root, root.T @ across, values / values[-1]
+
+
+def shares(domain: Array, cells: Sequence[int], window: Window | None) -> Array:
+    """Return the share of the domain that each cell stands for."""
+    count = int(np.prod(cells))
+    if window is None:
+        return np.full(count, 1 / count)
+    inside = window.shares(domain, cells)
+    if not inside.any():
+        raise ValueError(
+            f"The window has no area in the domain {domain.tolist()}: no point of a grid of "
+            f"{list(cells)} cells is inside."
+        )
+    return inside / count
 
 
 class ProductSpan:
-    """Of a regular grid with a Gaussian kernel, which are products over the features."""
+    """Of a regular grid with a Gaussian kernel, which are products over the features.
+
+    With two scales the squared length is that of a norm whose kernel is the sum of this one and of
+    a longer one: directions that are smooth, whose eigenvalue is large, cost less of it.
+    """
 
     def __init__(
         self,
@@ -50,7 +94,12 @@ class ProductSpan:
         lengths: Sequence[float],
         domain: Array,
         cells: Sequence[int],
+        window: Window | None = None,
+        *,
+        scales: int = 1,
     ) -> None:
+        self.window = window
+        self.scales = scales
         self.grid = grid
         self.lengths = [float(length) for length in lengths]
         self.domain = domain
@@ -58,11 +107,23 @@ class ProductSpan:
             start + np.arange(count) * step
             for start, step, count in zip(grid.lower, grid.step, grid.counts, strict=True)
         ]
-        self._grams = [
-            _gaussian(axis, axis, length)
-            for axis, length in zip(self._axes, self.lengths, strict=True)
+        along = [
+            _orthonormal_along(axis, step, length, low, high)
+            for axis, step, length, (low, high) in zip(
+                self._axes, grid.step, self.lengths, domain, strict=True
+            )
         ]
-        self._roots = [_orthonormal(gram) for gram in self._grams]
+        self._roots = [root for root, _, _ in along]
+        self._inverses = [inverse for _, inverse, _ in along]
+        # What a coordinate is multiplied by; Gaussians of two lengths have eigenvalues of which one
+        # is a power of the other.
+        self._stretch: Array | None = None
+        if scales == 2:
+            eigenvalues = np.ones(1)
+            for _, _, values in along:
+                eigenvalues = np.multiply.outer(eigenvalues, values).ravel()
+            longer = _LONGER ** len(along) * eigenvalues ** (_LONGER**2 - 1)
+            self._stretch = np.sqrt(1 + _LOUDER * longer)
         self.cells = [int(count) for count in cells]
         self._factors = [
             _gaussian(midpoints(low, high, count), axis, length) @ root
@@ -74,13 +135,22 @@ class ProductSpan:
     @cached_property
     def finer(self) -> ProductSpan:
         """The same span with an integral over half as wide cells."""
-        return ProductSpan(self.grid, self.lengths, self.domain, [2 * n for n in self.cells])
+        cells = [2 * n for n in self.cells]
+        return ProductSpan(
+            self.grid, self.lengths, self.domain, cells, self.window, scales=self.scales
+        )
+
+    @cached_property
+    def single(self) -> InSingle:
+        """What it does with coordinates and nodes, in single precision."""
+        factors = [factor.astype(np.float32) for factor in self._factors]
+        stretch = self._stretch
+        return InSingle(factors, None if stretch is None else stretch.astype(np.float32))
 
     @cached_property
     def measure(self) -> Array:
         """The share of the domain that each node stands for."""
-        count = int(np.prod(self.cells))
-        return np.full(count, 1 / count)
+        return shares(self.domain, self.cells, self.window)
 
     @cached_property
     def dense(self) -> Array:
@@ -88,7 +158,7 @@ class ProductSpan:
         rows: Array = np.ones((1, 1))
         for factor in self._factors:
             rows = np.asarray(np.kron(rows, factor), dtype=np.float64)
-        return rows
+        return stretched(rows, self._stretch)
 
     @property
     def quadrature(self) -> _core.Quadrature:
@@ -101,20 +171,27 @@ class ProductSpan:
         return int(np.prod([root.shape[1] for root in self._roots]))
 
     def to_nodes(self, coordinates: Array) -> Array:
-        return _apply(self._factors, coordinates)
+        return _apply(self._factors, stretched(coordinates, self._stretch))
+
+    def each_to_nodes(self, rows: Array) -> Array:
+        """Do the same with each of several coordinates, one row each."""
+        columns = np.ascontiguousarray(stretched(rows, self._stretch).T)
+        return _apply(self._factors, columns).reshape(len(rows), -1)
 
     def from_nodes(self, values: Array) -> Array:
-        return _apply([factor.T for factor in self._factors], values)
+        found = _apply([factor.T for factor in self._factors], values)
+        return stretched(found, self._stretch)
 
     def whiten(self, moments: Array) -> Array:
-        return _apply([root.T for root in self._roots], moments)
+        return stretched(_apply([root.T for root in self._roots], moments), self._stretch)
 
     def weights(self, coordinates: Array) -> Array:
-        return _apply(self._roots, coordinates)
+        return _apply(self._roots, stretched(coordinates, self._stretch))
 
     def coordinates(self, weights: Array) -> Array:
         """Return the inverse of `weights`."""
-        return self.whiten(_apply(self._grams, weights))
+        found = _apply(self._inverses, weights)
+        return found if self._stretch is None else found / self._stretch
 
     def moments(self, X: Array, amounts: Array) -> Array:
         """Return sum_i amounts_i phi(x_i)."""
@@ -128,7 +205,7 @@ class ProductSpan:
         ):
             along = _gaussian(X[:, j], axis, length) @ root
             rows = (rows[:, :, None] * along[:, None, :]).reshape(len(X), -1)
-        return rows
+        return stretched(rows, self._stretch)
 
     def model(self, kernel: kernels.Kernel, box: _core.Box) -> _core.SolvedDensity:
         """Return an untrained model of the core."""
@@ -139,21 +216,29 @@ class PointSpan:
     """Of any points and any kernel, with nodes anywhere."""
 
     def __init__(
-        self, kernel: kernels.Kernel, points: Array, domain: Array, quadrature: _core.Quadrature
+        self,
+        kernel: kernels.Kernel,
+        points: Array,
+        domain: Array,
+        quadrature: _core.Quadrature,
+        window: Window | None = None,
     ) -> None:
+        self.window = window
         self.kernel = kernel
         self.points = points
         self.domain = domain
-        self._root = _orthonormal(kernel(points))
+        self._root = _orthonormal(kernel(points))[0]
         self._use(quadrature)
 
     def _use(self, quadrature: _core.Quadrature) -> None:
         self.quadrature = quadrature
         if quadrature.kind == "grid":
             nodes = quadrature.nodes(_core.Box(*self.domain.T.tolist()))
-            self.measure = np.full(len(nodes), 1 / len(nodes))
+            self.measure = shares(self.domain, quadrature.counts, self.window)
         else:
             nodes, self.measure = scattered(quadrature.counts[0], self.points, self.domain)
+            if self.window is not None:
+                self.measure = self.measure * self.window.contains(nodes)
         self.nodes = nodes
         self.dense = self.rows(nodes)
 
@@ -167,9 +252,15 @@ class PointSpan:
             rule = _core.Quadrature.scattered(counts[0])
         other = object.__new__(PointSpan)
         other.kernel, other.points, other.domain = self.kernel, self.points, self.domain
+        other.window = self.window
         other._root = self._root
         other._use(rule)
         return other
+
+    @cached_property
+    def single(self) -> InSingle:
+        """What it does with coordinates and nodes, in single precision."""
+        return InSingle([self.dense.astype(np.float32)])
 
     @property
     def size(self) -> int:
@@ -178,6 +269,10 @@ class PointSpan:
 
     def to_nodes(self, coordinates: Array) -> Array:
         return np.asarray(self.dense @ coordinates)
+
+    def each_to_nodes(self, rows: Array) -> Array:
+        """Do the same with each of several coordinates, one row each."""
+        return np.asarray(rows @ self.dense.T)
 
     def from_nodes(self, values: Array) -> Array:
         return np.asarray(values @ self.dense)
@@ -208,7 +303,24 @@ class PointSpan:
         return _core.SolvedDensity(kernel.core, self.points, box, self.quadrature)
 
 
-Span = Any  # ProductSpan or PointSpan
+Span = Any  # ProductSpan or PointSpan, with covariates beside it or not
+
+
+class InSingle:
+    """The nodes' coordinates as a product of these factors, in single precision."""
+
+    def __init__(
+        self, factors: list[NDArray[np.float32]], stretch: NDArray[np.float32] | None = None
+    ) -> None:
+        self._factors = factors
+        self._stretch = stretch
+
+    def to_nodes(self, coordinates: NDArray[Any]) -> Array:
+        return _apply(self._factors, stretched(coordinates, self._stretch))
+
+    def from_nodes(self, values: NDArray[Any]) -> Array:
+        found = _apply([factor.T for factor in self._factors], values)
+        return stretched(found, self._stretch)
 
 
 def scattered(count: int, points: Array, domain: Array) -> tuple[Array, Array]:
@@ -238,11 +350,16 @@ def scattered(count: int, points: Array, domain: Array) -> tuple[Array, Array]:
     return nodes, 1 / (count * (0.5 + 0.5 * relative))
 
 
+def stretched(values: NDArray[Any], by: NDArray[Any] | None) -> NDArray[Any]:
+    """Return coordinates multiplied by numbers of their own, if there are any."""
+    return values if by is None else np.asarray(values * by)
+
+
 def _gaussian(x: NDArray[Any], centers: NDArray[Any], length: float) -> Array:
     return np.asarray(np.exp(-0.5 * ((x[:, None] - centers) / length) ** 2))
 
 
-def _apply(factors: list[Array], tensor: Array) -> Array:
+def _apply(factors: Sequence[NDArray[Any]], tensor: NDArray[Any]) -> NDArray[Any]:
     """Multiply each axis of a flat tensor by a matrix."""
     for factor in factors:
         # The first axis goes to the end; after all of them, they are in order again.

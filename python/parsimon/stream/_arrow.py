@@ -16,7 +16,7 @@ def read_parquet(source: Any, wanted: Wanted) -> Iterator[Block]:
         parquet = arrow.parquet.ParquetFile(file, pre_buffer=False)
         names = parquet.schema_arrow.names
         features = wanted.features_of(names, describe(source))
-        target = [] if wanted.target is None else [wanted.target]
+        target = [] if wanted.target is None else [str(wanted.target)]
         batches = parquet.iter_batches(wanted.rows, columns=[*features, *target])
         for batch in batches:
             yield _of_batch(batch, features, wanted, describe(source))

@@ -46,7 +46,8 @@ def _format_of(source: Any) -> str:
         if name.endswith(reader.suffixes):
             return format
     raise ValueError(
-        f"The format of {name!r} is not known; give format, one of {', '.join(FORMATS)}."
+        f"The format of {name!r} is not known; give format, one of {', '.join(FORMATS)} "
+        f"(on the command line: --format)."
     )
 
 

@@ -17,13 +17,20 @@ def is_dictionary(X: Any) -> bool:
     return isinstance(X, Mapping) and not sparse.issparse(X)
 
 
+def is_one_sample(X: Any) -> bool:
+    """Tell whether a dictionary maps names to values, not to columns."""
+    value = next(iter(X.values()), ())
+    return isinstance(value, str) or not hasattr(value, "__len__")
+
+
 def columns_of(X: Any) -> Columns | None:
     """Return the columns of a frame of pandas, polars or pyarrow, or of a dictionary of columns.
 
     None for what has no columns with names, such as an array.
     """
     if is_dictionary(X):
-        columns = {str(name): array_of(values) for name, values in X.items()}
+        one = is_one_sample(X)
+        columns = {str(name): array_of([v] if one else v) for name, v in X.items()}
     elif sparse.issparse(X):
         return None
     elif hasattr(X, "column_names"):  # pyarrow's tables and batches
@@ -57,7 +64,7 @@ def array_of(values: Any) -> NDArray[Any]:
 def row_count(X: Any) -> int:
     """Return how many samples there are in an array, a sparse matrix, a frame or columns."""
     if is_dictionary(X):
-        return len(next(iter(X.values()), ()))
+        return 1 if is_one_sample(X) else len(next(iter(X.values()), ()))
     return int(X.shape[0]) if hasattr(X, "shape") else len(np.asarray(X))
 
 

@@ -18,6 +18,7 @@ entry                          holds
 ``pipeline.places``            for each column of text, how many numbers it becomes
 ``pipeline.categories``        for each column of text, how many categories have a place
 ``pipeline.category.<j>.<k>``  the category at place k of the column of text j
+``pipeline.first``             the first samples of a stream that has just begun (``_first.py``)
 =============================  ====================================================================
 
 A sample is encoded as :class:`Encoding` says. All other entries are those of the estimator.

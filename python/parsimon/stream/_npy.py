@@ -24,7 +24,13 @@ def read_numpy(source: Any, wanted: Wanted) -> Iterator[Block]:
         raise ValueError(f"{describe(source)} cannot be mapped to memory: give the path of a file.")
     samples, column = _mapped(source), wanted.target
     if column is not None:
-        column = int(column)
+        try:
+            column = int(column)
+        except ValueError:
+            raise ValueError(
+                f"{describe(source)} has columns without names: target must be the number of one, "
+                f"from 0 on; got {column!r}."
+            ) from None
         if not -samples.shape[1] <= column < samples.shape[1]:
             raise ValueError(
                 f"{describe(source)} has {samples.shape[1]} columns; the target {column} is none."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 from parsimon import _io
 from parsimon._checks import check_count, check_flag
 from parsimon._docs import documented
-from parsimon._labels import check_types
 from parsimon._model import ModelEstimator
 
 from ._blocks import as_block
-from ._encoding import Table, joined
 from ._encoding_file import read_encoding, write_encoding
+from ._first import FirstSamples, read_first, write_first
 from ._scaler import StreamingScaler
 
 if TYPE_CHECKING:
@@ -32,9 +31,11 @@ if TYPE_CHECKING:
 
 _ENTRIES = """
 X : array, sparse matrix, frame of pandas, polars or pyarrow, or dict of columns
-    The samples.
-y : array-like of shape (n_samples,)
-    Their targets.
+    The samples. A dict of single values is one sample.
+y : array-like of shape (n_samples,) or None
+    Their targets; None for an estimator that learns without.
+sample_weight : array-like of shape (n_samples,), optional
+    How much samples count, for an estimator that knows weights. Columns are scaled by all alike.
 classes : array-like, optional
     All labels of the stream, if the estimator needs to know them in the first call.
 encoded : ndarray of shape (n_samples, n_outputs) or sparse matrix
@@ -44,6 +45,8 @@ predictions : ndarray of shape (n_samples,)
 probabilities : ndarray of shape (n_samples, n_classes)
     In the order of ``classes_``.
 values : ndarray of shape (n_samples,) or (n_samples, n_classes)
+    As those of the estimator.
+scores : ndarray of shape (n_samples,)
     As those of the estimator.
 score : float
     The accuracy of a classifier, R^2 of a regressor.
@@ -58,25 +61,6 @@ def _estimator_has(name: str) -> Callable[[Any], bool]:
         return True
 
     return check
-
-
-@dataclass(frozen=True)
-class _Waiting:
-    """The first samples of a stream, and with how many of them the estimator began last."""
-
-    tables: tuple[Table, ...] = ()
-    targets: tuple[NDArray[Any], ...] = ()
-    classes: ArrayLike | None = None
-    begun: int = 0
-
-    def __len__(self) -> int:
-        return sum(map(len, self.targets))
-
-    def plus(self, table: Table, y: NDArray[Any], classes: ArrayLike | None) -> _Waiting:
-        if self.targets:
-            check_types(np.unique(self.targets[0]), np.unique(y))
-        known = self.classes if classes is None else classes
-        return _Waiting((*self.tables, table), (*self.targets, y), known, self.begun)
 
 
 @documented(_ENTRIES)
@@ -127,7 +111,7 @@ class StreamingPipeline(BaseEstimator):
     array(['yes'], dtype='<U3')
     """
 
-    _waiting_: _Waiting | None
+    _waiting_: FirstSamples | None
 
     def __init__(
         self, estimator: Any, *, scaler: StreamingScaler | None = None, warm_up: int = 100
@@ -138,57 +122,73 @@ class StreamingPipeline(BaseEstimator):
 
     # -- learning --------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn from all samples, forgetting what was learned before.
 
-        {X, y -> self}
+        {X, y, sample_weight -> self}
         """
         self._check_parameters()
-        X, y = as_block(X, y)
+        X, y = self._block(X, y)
         scaler = None if sparse.issparse(X) else self._new_scaler()
         encoded = X if scaler is None else scaler.fit_transform(X)
-        estimator = clone(self.estimator).fit(encoded, y)
+        estimator = clone(self.estimator).fit(encoded, y, **_given(None, sample_weight))
         self.__dict__.update(scaler_=scaler, estimator_=estimator, _waiting_=None)
         return self
 
-    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Learn from one block of a stream, in the order given.
 
-        {X, y, classes -> self}
+        {X, y, classes, sample_weight -> self}
         """
         self._check_parameters()
-        X, y = as_block(X, y)
+        X, y = self._block(X, y)
+        weight = None if sample_weight is None else np.atleast_1d(sample_weight)
         first = "estimator_" not in self.__dict__
         if sparse.issparse(X) if first else self.scaler_ is None:
             estimator = clone(self.estimator) if first else self.estimator_
-            estimator.partial_fit(X, y, **_given(classes))
+            estimator.partial_fit(X, y, **_given(classes, weight))
             self.__dict__.update(scaler_=None, estimator_=estimator, _waiting_=None)
             return self
         scaler = self._new_scaler() if first else self.scaler_
         table = scaler._table(X, reset=first)
         if first:
-            self._begin(scaler, _Waiting().plus(table, y, classes))
+            self._begin(scaler, FirstSamples().plus(table, y, weight, classes))
             return self
         # What does not fit the columns is refused before anything else.
         encoding, waiting = scaler._encoding_.plus(table), self._waiting_
         if waiting is not None:
-            waiting = waiting.plus(table, y, classes)
+            waiting = waiting.plus(table, y, weight, classes)
             if len(waiting) >= min(_GROWTH * waiting.begun, self.warm_up):
                 self._begin(scaler, waiting)
                 return self
-        self.estimator_.partial_fit(encoding.encode(table), y, **_given(classes))
+        self.estimator_.partial_fit(encoding.encode(table), y, **_given(classes, weight))
         scaler._encoding_, self._waiting_ = encoding, waiting
         return self
 
-    def _begin(self, scaler: StreamingScaler, waiting: _Waiting) -> None:
+    def _begin(self, scaler: StreamingScaler, waiting: FirstSamples) -> None:
         """Begin anew with all samples so far."""
-        scaler, table = copy.copy(scaler), joined(waiting.tables)
+        scaler, table = copy.copy(scaler), waiting.table
         scaler._encoding_ = scaler._first(table)
-        y = np.concatenate(waiting.targets)
         estimator = clone(self.estimator)
-        estimator.partial_fit(scaler._encoding_.encode(table), y, **_given(waiting.classes))
-        kept = replace(waiting, begun=len(y)) if len(y) < self.warm_up else None
+        encoded, given = scaler._encoding_.encode(table), _given(waiting.classes, waiting.weight)
+        estimator.partial_fit(encoded, waiting.targets, **given)
+        count = len(waiting)
+        kept = replace(waiting, begun=count) if count < self.warm_up else None
         self.__dict__.update(scaler_=scaler, estimator_=estimator, _waiting_=kept)
+
+    def _block(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return samples and their targets, which an estimator may not need."""
+        if y is None and not get_tags(self.estimator).target_tags.required:
+            return X, None
+        return as_block(X, y)
 
     def _new_scaler(self) -> StreamingScaler:
         scaler: StreamingScaler = clone(self.scaler or StreamingScaler())
@@ -206,7 +206,8 @@ class StreamingPipeline(BaseEstimator):
 
         {X -> encoded}
         """
-        check_is_fitted(self, "estimator_")
+        if "estimator_" not in self.__dict__:  # which takes a moment to say
+            check_is_fitted(self, "estimator_")
         return X if self.scaler_ is None else self.scaler_.transform(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -234,6 +235,15 @@ class StreamingPipeline(BaseEstimator):
         """
         encoded = self.encode(X)
         return np.asarray(self.estimator_.decision_function(encoded))
+
+    @available_if(_estimator_has("score_samples"))  # type: ignore[untyped-decorator]
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Return the estimator's scores of samples.
+
+        {X -> scores}
+        """
+        encoded = self.encode(X)
+        return np.asarray(self.estimator_.score_samples(encoded))
 
     def score(self, X: Any, y: ArrayLike) -> float:
         """Return the estimator's score on these samples.
@@ -285,8 +295,7 @@ class StreamingPipeline(BaseEstimator):
         """Write the pipeline to one file, from which :func:`parsimon.load` reads it back.
 
         The file is that of the estimator, which must be one of parsimon's, with what the columns
-        are and how they are encoded. The first samples, if they are still being kept, are not in
-        it: the estimator goes on with what it has learned from them.
+        are and how they are encoded, and with the first samples, if they are still being kept.
 
         Parameters
         ----------
@@ -300,15 +309,21 @@ class StreamingPipeline(BaseEstimator):
         _io.save(
             self.estimator_,
             path,
-            lambda archive: write_encoding(archive, self.scaler_, self.warm_up),
+            lambda archive: self._describe(archive, training=training),
             training=training,
         )
 
     def _to_archive(self) -> Any:
         self._check_can_be_saved()
         archive = _io.checked_archive(self.estimator_)
-        write_encoding(archive, self.scaler_, self.warm_up)
+        self._describe(archive, training=True)
         return archive
+
+    def _describe(self, archive: Any, *, training: bool) -> None:
+        """Add what the columns are to the entries of the estimator."""
+        write_encoding(archive, self.scaler_, self.warm_up)
+        if training and self._waiting_ is not None:
+            write_first(archive, self._waiting_, self.scaler_)
 
     def _check_can_be_saved(self) -> None:
         check_is_fitted(self, "estimator_")
@@ -325,9 +340,11 @@ class StreamingPipeline(BaseEstimator):
         unfitted = clone(estimator)
         pipeline = cls(unfitted, scaler=None if scaler is None else clone(scaler), warm_up=warm_up)
         pipeline._check_parameters()
-        pipeline.__dict__.update(scaler_=scaler, estimator_=estimator, _waiting_=None)
+        waiting = None if scaler is None else read_first(archive, scaler, warm_up)
+        pipeline.__dict__.update(scaler_=scaler, estimator_=estimator, _waiting_=waiting)
         return pipeline
 
 
-def _given(classes: ArrayLike | None) -> dict[str, Any]:
-    return {} if classes is None else {"classes": classes}
+def _given(classes: ArrayLike | None, weight: ArrayLike | None) -> dict[str, Any]:
+    given = {"classes": classes, "sample_weight": weight}
+    return {name: value for name, value in given.items() if value is not None}

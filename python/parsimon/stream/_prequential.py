@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from parsimon._checks import check_count
 from parsimon._core import DriftDetector
+from parsimon._drift import is_detector
 from parsimon._progress import progress
 
 from ._blocks import as_block
@@ -195,9 +196,7 @@ class _Watch:
         self._detector = given
         if isinstance(given, str) and given == "auto":
             self._detector = DriftDetector()
-        elif given is not None and not (
-            callable(getattr(given, "update", None)) and hasattr(given, "drift_detected")
-        ):
+        elif given is not None and not is_detector(given):
             raise ValueError(
                 f"drift must be 'auto', None or an object with update(loss) and drift_detected, as "
                 f"those of river.drift; got {given!r}."

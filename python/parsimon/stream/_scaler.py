@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _ENTRIES = """
 X : array, frame of pandas, polars or pyarrow, or dict of columns
-    The samples.
+    The samples. A dict of single values is one sample.
 y : None
     Ignored.
 encoded : ndarray of shape (n_samples, n_outputs)
@@ -117,7 +117,8 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
 
         {X -> encoded}
         """
-        check_is_fitted(self)
+        if "_encoding_" not in self.__dict__:  # which takes a moment to say
+            check_is_fitted(self)
         return self._encoding_.encode(self._table(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ARG002
@@ -198,13 +199,17 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
             return self._by_name(columns_of(X) or {}, reset=reset)
         columns = columns_of(X)
         if columns is not None:
+            if not len(next(iter(columns.values()), ())):
+                raise ValueError("There are no samples: a frame must have some rows.")
             validate_data(self, X, reset=reset, skip_check_array=True)
             return _numbers_if_all(list(columns.values()))
         kind = getattr(X, "dtype", np.asarray(X).dtype if isinstance(X, (list, tuple)) else None)
         if getattr(kind, "kind", "f") in "OUT":
             X = validate_data(self, X, reset=reset, dtype=object, ensure_all_finite=False)
             return list(X.T)
-        return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        # Row by row, whatever came: sums along a column in another order are other sums.
+        options: dict[str, Any] = {"order": "C", "ensure_all_finite": "allow-nan"}
+        return validate_data(self, X, reset=reset, dtype=np.float64, **options)
 
     def _takes_as_it_is(self, X: Any) -> bool:
         """Tell whether these are samples in which validation would find nothing to do."""
@@ -215,6 +220,7 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
             and X.shape[0] > 0
             and X.shape[1] == self.n_features_in_
             and "feature_names_in_" not in self.__dict__
+            and X.flags.c_contiguous
             and is_finite(X)
         )
 

@@ -37,7 +37,7 @@ class Wanted:
         """Return the names of the features among those of all columns."""
         asked = [] if self.columns is None else list(self.columns)
         asked += [] if self.target is None else [str(self.target)]
-        unknown = [name for name in [*asked, *self.text] if name not in names]
+        unknown = [name for name in dict.fromkeys([*asked, *self.text]) if name not in names]
         if unknown:
             raise ValueError(
                 f"{where} has no column {', '.join(map(repr, unknown))}; it has "
@@ -45,7 +45,7 @@ class Wanted:
             )
         if self.columns is not None:
             return list(self.columns)
-        return [name for name in names if name != self.target]
+        return [name for name in names if self.target is None or name != str(self.target)]
 
 
 def describe(source: Any) -> str:

@@ -21,7 +21,8 @@ def read_svmlight(source: Any, wanted: Wanted) -> Iterator[Block]:
         if not isinstance(source, Path):
             raise ValueError(
                 f"{describe(source)} can be read only once, so the number of features of an "
-                f"svmlight stream cannot be counted first: give n_features."
+                f"svmlight stream cannot be counted first: give n_features (--features on the "
+                f"command line)."
             )
         features, first = _count(source, wanted.rows)
     for X, y in _parts(source, wanted.rows, features + first):

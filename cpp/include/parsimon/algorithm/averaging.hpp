@@ -50,6 +50,7 @@ class Averaging {
   }
 
   const DriftDetector& drift() const { return drift_; }
+  DriftDetector& drift() { return drift_; }
 
   // What a file keeps, and its inverse.
   static constexpr Index kNumbers = 1 + DriftDetector::kNumbers;

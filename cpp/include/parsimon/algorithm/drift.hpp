@@ -14,11 +14,21 @@ namespace parsimon {
 // first is above the second by more than chance lets it be. From then on the second stands still,
 // as what is to be expected, until the first has come down to it, or until so little has been
 // remembered for so long that it is the stream that has become harder.
+//
+// One that listens finds nothing itself: somebody else raises the alarm, and it says how much is
+// forgotten then, and when it is over.
 class DriftDetector {
  public:
   bool is_drifting() const { return drifting_; }
   // Changes found so far.
   Index changes() const { return changes_; }
+
+  void listen() { listens_ = true; }
+  void raise_alarm() {
+    drifting_ = true;
+    alarmed_ = 0;
+    changes_ += 1;
+  }
 
   void observe(double loss) {
     if (!(loss < kLargestWeight)) loss = kLargestWeight;  // NaN, too
@@ -36,12 +46,10 @@ class DriftDetector {
     recent_ += std::max(1 / count_, 1 / kShort) * (loss - recent_);
     if (!drifting_) {
       expected_ += slow * (loss - expected_);
-      if (count_ > kWarmUp && excess() > kAlarm && recent_ > kWorse * expected_) {
-        drifting_ = true;
-        alarmed_ = 0;
-        changes_ += 1;
-      }
-    } else if (excess() < kCalm) {
+      const bool finds = !listens_ && count_ > kWarmUp;
+      if (finds && excess() > kAlarm && recent_ > kWorse * expected_) raise_alarm();
+    } else if (excess() < kCalm && (!listens_ || alarmed_ >= kShort)) {
+      // An alarm that was raised elsewhere is believed until the latest losses are those since.
       drifting_ = false;
     } else {
       alarmed_ += 1;
@@ -70,7 +78,7 @@ class DriftDetector {
             recent_,
             expected_,
             variance_,
-            drifting_ ? 1.0 : 0.0,
+            (drifting_ ? 1.0 : 0.0) + (listens_ ? 2.0 : 0.0),
             static_cast<double>(changes_),
             alarmed_};
   }
@@ -84,7 +92,8 @@ class DriftDetector {
     recent_ = state[1];
     expected_ = state[2];
     variance_ = state[3];
-    drifting_ = state[4] != 0;
+    listens_ = state[4] >= 2;
+    drifting_ = state[4] != 0 && state[4] != 2;
     changes_ = static_cast<Index>(std::min(state[5], 0x1p53));
     alarmed_ = state[6];
   }
@@ -114,6 +123,7 @@ class DriftDetector {
   double recent_ = 0;
   double expected_ = 0;
   double variance_ = 0;
+  bool listens_ = false;
   bool drifting_ = false;
   Index changes_ = 0;
   double alarmed_ = 0;  // losses since the latest change was found, as long as it lasts

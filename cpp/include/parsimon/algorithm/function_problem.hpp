@@ -32,16 +32,22 @@ struct ProblemFunctions {
 
 class FunctionProblem {
  public:
-  FunctionProblem(ProblemFunctions functions, Index tracked)
-      : functions_(std::move(functions)), tracked_(tracked) {
+  FunctionProblem(ProblemFunctions functions, Index tracked, bool outer_sees_samples = true)
+      : functions_(std::move(functions)),
+        tracked_(tracked),
+        outer_sees_samples_(outer_sees_samples) {
     require(functions_.inner && functions_.inner_slopes && functions_.by_tracked,
             "A compositional problem needs its inner function, the derivative of that, and the "
             "gradient of its outer function.");
     require(tracked > 0, "A compositional problem needs at least one inner expectation.");
+    require(outer_sees_samples_ || !functions_.by_prediction,
+            "An outer function that does not depend on the sample has no derivative by its "
+            "prediction.");
   }
 
   Index tracked() const { return tracked_; }
   bool needs_pairs() const { return true; }
+  bool outer_sees_samples() const { return outer_sees_samples_; }
   Index target_columns(Index) const { return 0; }
   void check_targets(const ConstRows&, Index) const {}
   double regularizer_scale() const { return 1; }
@@ -101,6 +107,7 @@ class FunctionProblem {
 
   ProblemFunctions functions_;
   Index tracked_;
+  bool outer_sees_samples_;
 };
 
 }  // namespace parsimon

@@ -21,7 +21,7 @@ struct StepRecord {
   Index active = 0;              // samples with a non-zero gradient
   double loss = 0;               // mean over the mini-batch, before the step
   double compression_error = 0;  // Hilbert norm that compression spent, <= budget
-  double budget = 0;             // what it could spend: its floor, or what a cap took, if more
+  double budget = 0;             // or what a floor or a cap made of it, if more
 
   // A row of the trace.
   auto numbers() { return std::tie(samples, model_order, active, loss, compression_error, budget); }
@@ -52,9 +52,15 @@ class TraceOf {
       return;
     }
     if (records_.size() == kMost) halve();
-    if (records_.size() == records_.capacity()) records_.reserve(records_.size() + kMore);
+    make_room();
     records_.push_back(record);
     in_last_ = 1;
+  }
+
+  // Room for one more record: add() then throws nothing.
+  void make_room() {
+    const std::size_t size = records_.size();
+    if (size == records_.capacity() && size < kMost) records_.reserve(size + kMore);
   }
 
   std::size_t size() const { return records_.size(); }
@@ -165,6 +171,12 @@ class Learner {
   }
 
  protected:
+  // To be called before anything changes: what counts and records a step then throws nothing.
+  void make_room() {
+    trace_.make_room();
+    const std::size_t size = drift_.size();
+    if (size == drift_.capacity() && size < kMostChanges) drift_.reserve(2 * size + 8);
+  }
   void count_samples(Index samples) { samples_ += samples; }
   void count_batch() { batches_ += 1; }
   void note_change() {

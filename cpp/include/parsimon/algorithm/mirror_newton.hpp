@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "parsimon/algorithm/rows_times_vector.hpp"
 #include "parsimon/density/density.hpp"
 #include "parsimon/density/quadrature.hpp"
+#include "parsimon/interrupt.hpp"
 #include "parsimon/schedule/step.hpp"
 #include "parsimon/types.hpp"
 
@@ -129,6 +131,7 @@ class MirrorNewton : public Learner {
   }
 
   void advance(const ConstRows& samples) {
+    make_room();
     if (node_kernel_.rows() == 0) compare_with_nodes();
     const Index count = samples.rows();
     dictionary_.make_views(samples, views_);
@@ -137,12 +140,46 @@ class MirrorNewton : public Learner {
     require(std::isfinite(values.sum()),
             "The kernel is not finite at these samples; scale the features or choose another "
             "kernel.");
+    // A sample changes all or nothing. If it is memory that runs out, or an interruption, so does
+    // their mini-batch.
+    std::optional<Before> before;
+    if (count > 1) before.emplace(Before{weights_, average_, inverse_, steps_, this->samples()});
     StepRecord all;
-    for (Index i = 0; i < count; ++i) all.loss += step(values.row(i).transpose());
+    try {
+      for (Index i = 0; i < count; ++i) all.loss += step(values.row(i).transpose());
+    } catch (const DivergenceError&) {
+      throw;
+    } catch (...) {
+      if (before) bring_back(*before);
+      throw;
+    }
     all.loss /= static_cast<double>(count);
     all.active = count;
     count_batch();
     record(all, model_order());
+  }
+
+  struct Before {
+    Vector weights, average;
+    InverseOuterSum inverse;
+    Index steps, samples;
+  };
+
+  void bring_back(Before& before) noexcept {
+    weights_.swap(before.weights);
+    average_.swap(before.average);
+    std::swap(inverse_, before.inverse);
+    steps_ = before.steps;
+    count_samples(before.samples - samples());
+  }
+
+  double integrate_or(Before& before) {
+    try {
+      return integrate();
+    } catch (...) {
+      bring_back(before);
+      throw;
+    }
   }
 
   // One sample, given k_D(x). Returns its loss.
@@ -153,14 +190,16 @@ class MirrorNewton : public Learner {
     require_sensible(integral, loss);
     const double eta = settings_.step.at(steps_);
     const bool is_safe = is_safe_step(eta, integral);
-    const Kept before = is_safe ? Kept() : Kept{inverse_, weights_};
+    std::optional<Before> before;
+    if (!is_safe) before.emplace(Before{weights_, average_, inverse_, steps_, samples()});
+    direction_.resize(model_order());
+    Interruptible::check();
     inverse_.add(gradient_, direction_);  // = A^-1 g
     weights_ -= eta * direction_;
     if (!is_safe) {
-      const double after = integrate();
+      const double after = integrate_or(*before);
       if (!(after < kLargestWeight)) {
-        inverse_ = before.inverse;
-        weights_ = before.weights;
+        bring_back(*before);
         require_sensible(after, loss);
       }
     }
@@ -169,11 +208,6 @@ class MirrorNewton : public Learner {
     average_ += average_share(static_cast<double>(steps_), kRecency) * (weights_ - average_);
     return loss;
   }
-
-  struct Kept {
-    InverseOuterSum inverse = InverseOuterSum(0, 1);
-    Vector weights = {};
-  };
 
   static void require_sensible(double integral, double loss) {
     require_bounded(integral < kLargestWeight && std::isfinite(loss), "The learned density has",

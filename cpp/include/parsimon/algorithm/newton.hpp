@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "parsimon/algorithm/drift.hpp"
+#include "parsimon/algorithm/parabolas.hpp"
 #include "parsimon/loss/loss.hpp"
 #include "parsimon/rkhs/kept_samples.hpp"
 #include "parsimon/rkhs/sparse_function.hpp"
@@ -40,6 +41,25 @@ struct NewtonSettings {
   }
 };
 
+// What is known of a stream beside the statistics and the samples that are kept as they are.
+class NewtonMemory {
+ protected:
+  struct Pending {
+    double time;
+    double weight;
+  };
+
+  DriftDetector drift_;
+  double seen_ = 0;
+  double unsolved_ = 0;
+  double fresh_weight_ = 0;
+  double remembered_ = 0;
+  Index quiet_ = 0;
+  Index solutions_ = 0;
+  std::vector<Pending> pending_;
+  std::vector<double> targets_;
+};
+
 // Weights that are solved from statistics rather than stepped (online Newton). Every sample is
 // replaced by a parabola above its loss, and sums of parabolas are all that is kept of the past.
 // For the squared loss this is exact recursive least squares.
@@ -50,7 +70,7 @@ struct NewtonSettings {
 // Each mini-batch: prepare() before the function moves, which may throw and then has changed
 // nothing that counts; learn() after, which asks no kernel. In between nothing is done for a sample
 // but to keep it: all work is done in blocks, when there is a solution.
-class Newton {
+class Newton : private NewtonMemory {
  public:
   Newton(NewtonSettings settings, LossPtr loss) : settings_(settings), loss_(std::move(loss)) {
     settings_.check();
@@ -60,6 +80,7 @@ class Newton {
 
   const NewtonSettings& settings() const { return settings_; }
   const DriftDetector& drift() const { return drift_; }
+  DriftDetector& drift() { return drift_; }
   // How much the samples that are remembered count in all.
   double remembered() const { return remembered_; }
   bool has_solved() const { return solutions_ > 0; }
@@ -88,6 +109,9 @@ class Newton {
     // A step that failed has left some.
     kept_.truncate(pending());
     judge(function, batch, targets);
+    ensure_capacity(pending_, pending_.size() + chosen_.size());
+    ensure_capacity(targets_,
+                    targets_.size() + chosen_.size() * static_cast<std::size_t>(targets.cols()));
     kept_.append(function.dictionary(), samples, batch.views.data(), chosen_,
                  batch.kernel_values.all());
     due_ = is_due(function.basis_size(), targets.rows());
@@ -108,13 +132,15 @@ class Newton {
   void follow_scout() { follows_scout_ = true; }
   double kept_loss() const { return kept_loss_; }
 
-  // Once the step is over. sample_weights: empty, or one for each sample.
+  // Once the step is over. sample_weights: empty, or one for each sample. If it does not solve, it
+  // throws nothing; if it does and throws, this and the function are to be undone or thrown away.
   void learn(SparseFunction& function, const ConstRows& targets,
              const Eigen::Ref<const Vector>& sample_weights) {
     const auto weight = [&](Index i) { return sample_weights.size() == 0 ? 1 : sample_weights(i); };
     quiet_ = quiet_then_;
     const bool counts = function.basis_size() > 0 || (follows_scout_ && seen_ == 0);
-    for (const Index i : counts ? chosen_ : std::vector<Index>()) {
+    if (!counts) chosen_.clear();
+    for (const Index i : chosen_) {
       pending_.push_back({seen_ + static_cast<double>(i), weight(i)});
       const double* target = targets.data() + i * targets.outerStride();
       targets_.insert(targets_.end(), target, target + targets.cols());
@@ -129,6 +155,17 @@ class Newton {
     if (due_ && function.basis_size() > 0) solve(function);
   }
 
+  // After prepare(): from now on, and until settle(), undo() brings back what there is.
+  void remember() {
+    kept_.remember();
+    before_ = *this;
+  }
+  void undo() noexcept {
+    std::swap(static_cast<NewtonMemory&>(*this), before_);
+    kept_.undo();
+  }
+  void settle() noexcept { kept_.settle(); }
+
   // Ahead of solve() where there is no step: all that it needs of the kernel.
   void compare(const SparseFunction& function) {
     kept_.truncate(pending());
@@ -138,59 +175,51 @@ class Newton {
   // The weights that predict become those of the minimiser.
   void solve(SparseFunction& function) {
     Statistics& statistics = function.statistics();
-    const Index count = pending(), outputs = statistics.outputs();
-    const Index columns = loss_->target_columns(outputs);
     forget(statistics);
-    auto features = features_.resize(statistics.size(), count);
-    if (count > 0) {
-      function.factor().whiten(kept_.values(function.dictionary(), statistics.size()), features);
-    }
-
-    const Eigen::Map<const RowMatrix> targets(targets_.data(), count, columns);
-    RowMatrix predictions(count, outputs), gradient(count, outputs), wanted(count, outputs);
     RowMatrix solution = statistics.solution();
-    Vector values(count), curvature(count), bend(count);
-    const Vector weights = pending_weights();
-    const auto linearise = [&] {
-      linalg::multiply_transpose_by(features, solution, predictions);
-      loss_->majorise(predictions, targets, values, gradient, bend);
-    };
-    if (count > 0) linearise();
-    curvature = weights.cwiseProduct(bend);
-    choose_who_leaves(weights, curvature);
+    Parabolas parabolas = choose_who_leaves(function, solution);
+    const Index count = pending();
+    Vector& curvature = parabolas.curvature;
+    auto features = features_.resize(statistics.size(), count);
+    if (count > 0) function.factor().whiten(kept_.found(), features);
     statistics.add_curvature(features, leaving_, at(curvature, leaving_));
 
     bool solvable = factorise(statistics, features, curvature);
-    for (int round = 0; solvable && round < kRounds; ++round) {
-      want(curvature, predictions, weights, gradient, wanted);
-      RowMatrix next = statistics.right_with(features, wanted);
-      linalg::solve_cholesky(lower_.all(), next);
-      const double moved = (next - solution).squaredNorm();
-      solution.swap(next);
+    RowMatrix right = statistics.right();
+    if (solvable) parabolas.add_asked(features, right);
+    for (int round = 0; solvable; ++round) {
+      linalg::solve_cholesky(lower_.all(), right);
+      const double moved = (right - solution).squaredNorm();
+      solution.swap(right);
       if (count == 0 || loss_->is_squared()) break;
-      linearise();
-      if (round + 1 == kRounds || moved < kStill * solution.squaredNorm()) break;
+      const bool is_last = round + 1 == kRounds || moved < kStill * solution.squaredNorm();
+      parabolas.move(*loss_, targets_, features, solution, is_last ? nullptr : &right);
+      if (is_last) break;
+      right += statistics.right();
       // One factor serves all rounds, as long as the parabolas still lie above the losses: those of
       // samples that were far off are too wide once they are not.
-      const Vector grown = (weights.cwiseProduct(bend) - curvature).cwiseMax(0.0);
+      const Vector grown =
+          (parabolas.weights.cwiseProduct(parabolas.bend) - curvature).cwiseMax(0.0);
       if (grown.sum() <= kRevise * curvature.sum()) continue;
       curvature += grown;
       statistics.add_curvature(features, leaving_, at(grown, leaving_));
       solvable = factorise(statistics, features, curvature);
+      if (!solvable) break;
+      right = statistics.right();
+      parabolas.add_asked(features, right);
     }
     if (solvable && is_bounded(solution)) {
       statistics.solution() = solution;
       function.set_predictor(solution);
       solutions_ += 1;
     }
-    want(curvature, predictions, weights, gradient, wanted);
-    statistics.add_right(features, leaving_, wanted);
+    parabolas.ask();
+    statistics.add_right(features, leaving_, parabolas.wanted);
     if (follows_scout_) {
-      linalg::multiply_transpose_by(features, statistics.solution(), predictions);
-      loss_->majorise(predictions, targets, values, gradient, bend);
-      kept_loss_ = weights.dot(values);
+      parabolas.move(*loss_, targets_, features, statistics.solution());
+      kept_loss_ = parabolas.weights.dot(parabolas.values);
     }
-    keep_the_others();
+    keep_only(staying_);
     fresh_weight_ = unsolved_ = 0;
   }
 
@@ -306,20 +335,17 @@ class Newton {
   static constexpr double kStill = 1e-4;
   // The share by which their curvature may be too small in all.
   static constexpr double kRevise = 0.5;
-  // A solution costs as much as learning from a few samples per point: there is one for every
-  // kPerPoint samples per point, fewer where there are few points, but never for less than kEnough.
-  // In the beginning there is one whenever the samples have grown by an eighth, or by more where
-  // there are more than kMany points; and several within a half-life.
+  // A solution costs as much as learning from a few samples per point, or for each sample that is
+  // kept: there is one for every kPerPoint or kPerKept of these. Where there are few points it
+  // costs next to nothing, and there is one for every points / kSmall per point, but never for less
+  // than kEnough. In the beginning there is one whenever the samples have grown by an eighth, or by
+  // more where there are more than kMany points; and several within a half-life.
   static constexpr double kEnough = 64;
   static constexpr double kPerPoint = 4;
-  static constexpr double kSmall = 75;
+  static constexpr double kPerKept = 1.25;
+  static constexpr double kSmall = 50;
   static constexpr double kMany = 1000;
   static constexpr double kGrowth = 8;
-
-  struct Pending {
-    double time;
-    double weight;
-  };
 
   // Chooses the samples that are worth keeping.
   void judge(const SparseFunction& function, const Batch& batch, const ConstRows& targets) {
@@ -343,7 +369,8 @@ class Newton {
   // With so many more samples.
   bool is_due(Index size, Index more) const {
     const auto points = static_cast<double>(size), fresh = static_cast<double>(more);
-    double enough = std::min(kPerPoint * points, points * points / kSmall);
+    double enough = std::max(kPerPoint * points, kPerKept * static_cast<double>(kKept));
+    enough = std::min(enough, points * points / kSmall);
     enough = std::min(enough, settings_.half_life / kGrowth);
     if (drift_.is_drifting()) enough = std::min(enough, points / kGrowth);
     const double growth = std::max(1.0, points / kMany) / kGrowth;
@@ -382,47 +409,56 @@ class Newton {
     return chosen;
   }
 
-  // What a parabola asks of the function at its sample, times its curvature; nothing without one.
-  static void want(const Vector& curvature, const RowMatrix& predictions, const Vector& weights,
-                   const RowMatrix& gradient, RowMatrix& wanted) {
-    for (Index i = 0; i < wanted.rows(); ++i) {
-      for (Index c = 0; c < wanted.cols(); ++c) {
-        wanted(i, c) =
-            curvature(i) > 0 ? curvature(i) * predictions(i, c) - weights(i) * gradient(i, c) : 0.0;
-      }
-    }
-  }
-
   // Which samples are kept no longer, and which of these count from now on. Those that say nothing
-  // any more go first, then the oldest.
-  void choose_who_leaves(const Vector& weights, Vector& curvature) {
+  // any more go first, then the oldest. The others of those that go are forgotten at once: they
+  // have no part in the solution.
+  Parabolas choose_who_leaves(const SparseFunction& function, const RowMatrix& solution) {
     const Index count = pending(), leaving = std::max<Index>(count - kKept, 0);
+    Parabolas parabolas(count, solution.cols());
+    if (count > 0) {
+      RowMatrix lifted(solution.rows(), solution.cols());
+      function.factor().unwhiten(solution, lifted);
+      parabolas.move(*loss_, targets_, kept_.values(function.dictionary(), solution.rows()),
+                     lifted);
+    }
+    parabolas.weights = pending_weights();
+    Vector& curvature = parabolas.curvature;
+    curvature = parabolas.weights.cwiseProduct(parabolas.bend);
+
     Index quiet = 0;
     for (Index i = 0; i < count; ++i) quiet += curvature(i) == 0 ? 1 : 0;
     Index quiet_leaving = std::min(quiet, leaving), others_leaving = leaving - quiet_leaving;
     staying_.clear();
     leaving_.clear();
+    counting_.clear();
     for (Index i = 0; i < count; ++i) {
       const bool is_quiet = curvature(i) == 0;
       Index& left = is_quiet ? quiet_leaving : others_leaving;
-      if (left == 0) {
-        staying_.push_back(i);
-        continue;
+      const bool stays = left == 0;
+      if (!stays) {
+        --left;
+        if (is_quiet && ++quiet_ % kQuiet != 0) continue;
+        if (is_quiet) curvature(i) = parabolas.weights(i) * kQuietCurvature;
+        if (!(curvature(i) > 0)) continue;
       }
-      --left;
-      if (is_quiet && ++quiet_ % kQuiet != 0) continue;
-      if (is_quiet) curvature(i) = weights(i) * kQuietCurvature;
-      if (curvature(i) > 0) leaving_.push_back(i);
+      (stays ? staying_ : leaving_).push_back(static_cast<Index>(counting_.size()));
+      counting_.push_back(i);
     }
+    if (static_cast<Index>(counting_.size()) < count) {
+      parabolas.keep(counting_);
+      keep_only(counting_);
+    }
+    return parabolas;
   }
 
-  void keep_the_others() {
-    const auto count = static_cast<std::size_t>(pending()), stay = staying_.size();
+  // Of the samples that are kept, and whose kernel values have been found.
+  void keep_only(const std::vector<Index>& chosen) {
+    const auto count = static_cast<std::size_t>(pending()), stay = chosen.size();
     if (stay == count) return;
-    kept_.keep(staying_);
+    kept_.keep(chosen);
     const std::size_t columns = targets_.size() / count;
     for (std::size_t k = 0; k < stay; ++k) {
-      const auto i = static_cast<std::size_t>(staying_[k]);
+      const auto i = static_cast<std::size_t>(chosen[k]);
       pending_[k] = pending_[i];
       for (std::size_t c = 0; c < columns; ++c) {
         targets_[k * columns + c] = targets_[i * columns + c];
@@ -434,19 +470,11 @@ class Newton {
 
   NewtonSettings settings_;
   LossPtr loss_;
-  DriftDetector drift_;
-  double seen_ = 0;
-  double unsolved_ = 0;
-  double fresh_weight_ = 0;
-  double remembered_ = 0;
-  Index quiet_ = 0;
-  Index quiet_then_ = 0;  // once the samples that are judged have been learned from
-  Index solutions_ = 0;
   KeptSamples kept_;  // those that are pending, and those of a step that is not over
-  std::vector<Pending> pending_;
-  std::vector<double> targets_;
+  NewtonMemory before_;
 
-  RowBuffer features_;  // the coordinates of the pending samples, one column each
+  Index quiet_then_ = 0;           // once the samples that are judged have been learned from
+  Workspace<RowBuffer> features_;  // the coordinates of the pending samples, one column each
   RowBuffer predictions_;
   RowBuffer gradient_;
   Vector values_;
@@ -456,10 +484,11 @@ class Newton {
   bool due_ = false;
   bool follows_scout_ = false;
   double kept_loss_ = 0;
-  std::vector<Index> staying_;  // of the pending samples
+  std::vector<Index> counting_;  // of the pending samples, those that have a part in a solution
+  std::vector<Index> staying_;   // of these
   std::vector<Index> leaving_;
   std::vector<Index> curved_;
-  RowBuffer lower_;  // the Cholesky factor of H
+  Workspace<RowBuffer> lower_;  // the Cholesky factor of H
 };
 
 }  // namespace parsimon

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "parsimon/algorithm/online.hpp"
@@ -53,19 +54,18 @@ class NodeKernel {
   }
 
   // A step has removed points and added samples, with ids from first_new on, whose kernel values
-  // with the nodes are known from the comparison before it.
+  // with the nodes are known from the comparison before it. If this throws, it has changed nothing.
   void follow(const Dictionary& dictionary, Index first_new, const Batch& batch,
               const NewPoints& added) {
     const std::vector<Index>& ids = dictionary.ids();
     if (order_ == ids) return;
     std::unordered_map<Index, Index> rows;
     for (std::size_t i = 0; i < order_.size(); ++i) rows[order_[i]] = static_cast<Index>(i);
-    const RowMatrix old = values_.all();
-    auto values = values_.resize(dictionary.size(), nodes());
+    auto values = next_.resize(dictionary.size(), nodes());
     for (Index i = 0; i < dictionary.size(); ++i) {
       const Index id = dictionary.id(i);
       if (id < first_new) {
-        values.row(i) = old.row(rows.at(id));
+        values.row(i) = values_.row(rows.at(id));
         continue;
       }
       const Index sample = added.sample(id - first_new);
@@ -74,6 +74,7 @@ class NodeKernel {
       }
     }
     remember(dictionary);
+    std::swap(values_, next_);
   }
 
   // A model that is read back: its values to the last bit, which depends on the products of
@@ -106,8 +107,9 @@ class NodeKernel {
   }
 
   void remember(const Dictionary& dictionary) {
-    order_ = dictionary.ids();
     positions_.resize(static_cast<std::size_t>(nodes()));
+    std::vector<Index> order = dictionary.ids();
+    order_.swap(order);
     for (std::size_t i = 0; i < order_.size(); ++i) {
       if (order_[i] < nodes()) {
         positions_[static_cast<std::size_t>(order_[i])] = static_cast<Index>(i);
@@ -116,6 +118,7 @@ class NodeKernel {
   }
 
   RowBuffer values_;
+  RowBuffer next_;
   std::vector<Index> order_;      // ids of the rows
   std::vector<Index> positions_;  // rows of the nodes
 };

@@ -102,6 +102,14 @@ class Online : public Learner {
   }
   const Averaging& averaging() const { return averaging_; }
 
+  // From now on, it is told when the stream has changed, between two mini-batches, and does not
+  // find out itself. Only what adapts its memory forgets then.
+  void listen() { drift_detector().listen(); }
+  void raise_alarm() {
+    drift_detector().raise_alarm();
+    note_change();
+  }
+
   // values = f at the points: the average of the iterates if there is one, else the last.
   template <typename Points>
   void predict(const Points& points, Rows values) const {
@@ -165,7 +173,7 @@ class Online : public Learner {
     require(how.budget().at(1) > 0 || how.max_points() < kUnlimited,
             "Weights can only be solved where points go: give a budget, or a cap on the points.");
     function_.keep_statistics();
-    if (how.way() != Way::project) {
+    if (!is_komp(how.way())) {
       scout_.emplace(dictionary().kernel_pointer(), features, outputs, outputs);
     }
   }
@@ -229,7 +237,8 @@ class Online : public Learner {
     StepRecord record;
   };
 
-  Step begin(Index count, double share) const {
+  Step begin(Index count, double share) {
+    make_room();
     const double eta = settings_.step.at(batches());
     Step step{count, share * eta, {}};
     // A budget that overflows allows everything; what is recorded stays a number.
@@ -269,8 +278,11 @@ class Online : public Learner {
             increments};
   }
 
-  // Once the function has moved.
+  // Once the function has moved, and nothing can fail any more.
   StepRecord finish(Step& step, const CompressionReport& report) {
+    return finish(step, report, model_order());
+  }
+  StepRecord finish(Step& step, const CompressionReport& report, Index model_order) {
     StepRecord& record = step.record;
     record.active = static_cast<Index>(new_points_.active.size());
     record.compression_error = report.error;
@@ -279,10 +291,13 @@ class Online : public Learner {
     count_samples(step.count);
     count_batch();
     update_predictor(step.count);
-    settings_.compression.observe(model_order());
-    this->record(record, model_order());
+    settings_.compression.observe(model_order);
+    this->record(record, model_order);
     return record;
   }
+
+  // What decides how much is forgotten.
+  virtual DriftDetector& drift_detector() { return averaging_.drift(); }
 
   // The function that is stepped.
   SparseFunction& stepped() { return scout_ ? *scout_ : function_; }
@@ -310,7 +325,8 @@ class Online : public Learner {
                 ": choose a smaller learning rate or regularization.");
   }
 
-  // The one place where the weights that predict follow those that are stepped.
+  // Where the average of the weights that are stepped is what predicts. Solved weights are set by
+  // the solver (newton.hpp).
   void update_predictor(Index samples) {
     if (!settings_.average) return;
     const Index changes = averaging_.drift().changes();

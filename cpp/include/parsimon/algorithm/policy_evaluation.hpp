@@ -14,6 +14,7 @@ struct PolicyEvaluationSettings : OnlineSettings {
   // Whether the Bellman error is descended with a tracker (gradient temporal differences), or V
   // moved towards its own prediction (TD(0)).
   bool gradient = true;
+  // Of the problem, for whoever reads the model: each transition brings its own.
   double discount = 0.9;
   StepSchedule tracking = StepSchedule::constant(0.1);  // beta
   Compression tracker_compression = BudgetSchedule::fixed(0);
@@ -21,31 +22,35 @@ struct PolicyEvaluationSettings : OnlineSettings {
   PolicyEvaluationSettings() { average = true; }
 };
 
-// Transitions of a Markov chain under a fixed policy: one row per transition. `stay` is 1, or 0
-// where the next state ends an episode.
+// Transitions of a Markov chain: one row per transition. `discounts` are those of what follows: the
+// problem's, 0 where the next state ends an episode. `ratios` are how much likelier the policy
+// takes the action than whoever took it: 1 on transitions of the policy itself.
 struct Transitions {
   ConstRows states;
   Eigen::Ref<const Vector> rewards;
   ConstRows next_states;
-  Eigen::Ref<const Vector> stay;
+  Eigen::Ref<const Vector> discounts;
+  Eigen::Ref<const Vector> ratios;
 
   Index size() const { return states.rows(); }
   Transitions part(Index start, Index count) const {
     return {states.middleRows(start, count), rewards.segment(start, count),
-            next_states.middleRows(start, count), stay.segment(start, count)};
+            next_states.middleRows(start, count), discounts.segment(start, count),
+            ratios.segment(start, count)};
   }
 };
 
 // The value function V of a policy, V(x) = E[r + gamma V(y) | x], from transitions x -> y with
-// reward r. With the temporal difference d = r + gamma V(y) - V(x), each mini-batch does
+// reward r, discount gamma and ratio rho. With the temporal difference d = r + gamma V(y) - V(x),
+// each mini-batch does
 //
-//   td:   V <- KOMP((1 - alpha lambda) V + alpha d k(x, .))
-//   gtd:  V <- KOMP((1 - alpha lambda) V - alpha z(x) (gamma k(y, .) - k(x, .)))
-//         z <- KOMP(z + beta (d - z(x)) k(x, .))
+//   td:   V <- KOMP((1 - alpha lambda) V + alpha rho d k(x, .))
+//   gtd:  V <- KOMP((1 - alpha lambda) V - alpha rho z(x) (gamma k(y, .) - k(x, .)))
+//         z <- KOMP(z + beta rho (d - z(x)) k(x, .))
 //
 // z estimates E[d | x], the inner expectation of the Bellman error. It depends on the state, so it
-// is a function like V, and is read before it is updated. One number in its place, as the frame of
-// the paper has it, would only make the mean of d vanish, not d at every state.
+// is a function like V, and is read before it is updated. One number in its place would only make
+// the mean of d vanish, not d at every state.
 class PolicyEvaluation : public Online {
  public:
   PolicyEvaluation(KernelPtr kernel, const PolicyEvaluationSettings& settings, Index features)
@@ -98,8 +103,9 @@ class PolicyEvaluation : public Online {
     points.topRows(count) = transitions.states;
     points.bottomRows(count) = transitions.next_states;
     const auto values = evaluate(points);
-    const Vector ahead = discount_ * transitions.stay;
-    difference_.resize(count);
+    const auto& ahead = transitions.discounts;
+    reshape(difference_, count);
+    reshape(losses_, count);
     for (Index i = 0; i < count; ++i) {
       difference_(i) = transitions.rewards(i) + ahead(i) * values(count + i, 0) - values(i, 0);
     }
@@ -118,10 +124,10 @@ class PolicyEvaluation : public Online {
     const double alpha = step.eta, beta = share * tracking_.at(batches());
     auto of_value = of_value_.resize(2 * count, 1), of_tracker = of_tracker_.resize(count, 1);
     for (Index i = 0; i < count; ++i) {
-      const double z = pull(i, 0);
-      of_value(i, 0) = alpha * mean * z;
-      of_value(count + i, 0) = gradient_ ? -alpha * mean * (ahead(i) * z) : 0;
-      of_tracker(i, 0) = gradient_ ? beta * mean * (difference_(i) - z) : 0;
+      const double z = pull(i, 0), share_of_mean = mean * transitions.ratios(i);
+      of_value(i, 0) = alpha * share_of_mean * z;
+      of_value(count + i, 0) = gradient_ ? -alpha * share_of_mean * (ahead(i) * z) : 0;
+      of_tracker(i, 0) = gradient_ ? beta * share_of_mean * (difference_(i) - z) : 0;
     }
     new_points_.take(of_value);
     new_tracker_points_.take(of_tracker);
@@ -137,12 +143,18 @@ class PolicyEvaluation : public Online {
                             1,
                             tracker_compression_.limit(budget, samples() + count)};
     const Move move = plan(step, points);
-    // V and its tracker change together or not at all: once both are prepared, nothing throws.
+    // V and its tracker change together or not at all.
     function_.prepare(move);
     tracker_.prepare(tracker_move);
-    tracker_.apply(tracker_move);
+    const CompressionReport& report = function_.apply(move);
+    try {
+      tracker_.apply(tracker_move);
+    } catch (...) {
+      function_.undo();
+      throw;
+    }
     tracker_compression_.observe(tracker_.model_order());
-    finish(step, function_.apply(move));
+    finish(step, report);
   }
 
   void check(const Transitions& all) const {
@@ -151,11 +163,13 @@ class PolicyEvaluation : public Online {
                 std::to_string(all.next_states.cols()) + " features, but the model was made for " +
                 std::to_string(features()) + ".");
     require(all.rewards.size() == all.size() && all.next_states.rows() == all.size() &&
-                all.stay.size() == all.size(),
-            "There must be as many rewards, next states and terminal flags as states.");
+                all.discounts.size() == all.size() && all.ratios.size() == all.size(),
+            "There must be as many rewards, next states, discounts and ratios as states.");
     require(all.states.allFinite() && all.rewards.allFinite() && all.next_states.allFinite() &&
-                all.stay.allFinite(),
+                all.discounts.allFinite() && all.ratios.allFinite(),
             "The transitions must be finite.");
+    require((all.discounts.array() >= 0).all() && (all.ratios.array() >= 0).all(),
+            "Discounts and ratios must not be negative.");
   }
 
   bool gradient_;

@@ -114,6 +114,12 @@ class Polk : public Online {
                       weighted ? Vector(sample_weights) : Vector(Vector::Ones(samples.rows())));
   }
 
+  // The same for samples that others have seen, on a copy of this model.
+  void add_to_refit(Refit& refit, const LeastSquares::Sums& sums) const {
+    require_unchanged_since(refit);
+    refit.problem.add(sums);
+  }
+
   void finish_refit(const Refit& refit) {
     require_unchanged_since(refit);
     const LeastSquares& problem = refit.problem;
@@ -221,11 +227,14 @@ class Polk : public Online {
   // from what all samples have said.
   CompressionReport compress(const Limit& limit) {
     require(is_solved(), "Only a model whose weights are solved can be compressed and go on.");
-    newton_->compare(function_);
-    function_.function_weights() = function_.predictor_weights().eval();
-    const CompressionReport report = function_.compress(limit);
-    newton_->solve(function_);
-    restart_scout();
+    Before next{function_, scout_, *newton_};
+    next.function.function_weights() = next.function.predictor_weights().eval();
+    const CompressionReport report = next.function.compress(limit);
+    next.newton.compare(next.function);
+    next.newton.solve(next.function);
+    if (next.scout) restart(*next.scout, next.function);
+    // What was computed takes the place of what there was, or nothing does.
+    exchange(next);
     return report;
   }
 
@@ -257,12 +266,23 @@ class Polk : public Online {
   }
 
  private:
+  // All that is changed where weights are solved.
+  struct Before {
+    SparseFunction function;
+    std::optional<SparseFunction> scout;
+    Newton newton;
+  };
+
+  DriftDetector& drift_detector() override {
+    return newton_ ? newton_->drift() : Online::drift_detector();
+  }
+
   StepRecord advance(const ConstRows& samples, const ConstRows& targets,
                      const Eigen::Ref<const Vector>& sample_weights, double share) {
     Step step = begin(samples.rows(), share);
     const auto predictions = evaluate(samples);
     auto gradient = gradient_.resize(samples.rows(), outputs());
-    losses_.resize(samples.rows());
+    reshape(losses_, samples.rows());
     loss_->evaluate(predictions, targets, losses_, gradient);
     weigh(gradient, sample_weights);
     step.record.loss = losses_.mean();
@@ -276,16 +296,56 @@ class Polk : public Online {
     const bool solves = newton_ && !scouts_;
     if (solves) step.record.loss = prepare_newton(samples, targets);
     const double outside = measures_outside(samples.rows()) ? first_outside(sample_weights) : -1;
-    std::optional<Trial> trial;
-    if (solves && scout_ && newton_->is_due()) trial = try_points_of_scout();
-    const StepRecord record = finish(step, stepped().apply(move));
-    const Index changes = solves ? newton_->drift().changes() : 0;
-    if (solves) newton_->learn(function_, targets, sample_weights);
-    if (solves && newton_->drift().changes() > changes) note_change();
-    if (trial) judge(*trial, targets, sample_weights);
-    if (solves && noise_) noise_->observe(newton_->judged(), targets, sample_weights);
+    const StepRecord record = solves ? advance_solved(step, move, targets, sample_weights)
+                                     : finish(step, stepped().apply(move));
     if (outside >= 0) noise_->observe_outside(outside);
     return record;
+  }
+
+  // The same of a model whose weights are solved, once all is prepared.
+  StepRecord advance_solved(Step& step, const Move& move, const ConstRows& targets,
+                            const Eigen::Ref<const Vector>& sample_weights) {
+    std::optional<Noise> noise = noise_;
+    if (noise) noise->observe(newton_->judged(), targets, sample_weights);
+    // Most steps only keep their samples.
+    std::optional<Before> before;
+    const bool solves = newton_->is_due();
+    if (solves && scout_) {
+      before.emplace(Before{function_, scout_, *newton_});
+    } else if (solves) {
+      function_.statistics().remember();
+      newton_->remember();
+    }
+    const Index changes = newton_->drift().changes();
+    try {
+      std::optional<Trial> trial;
+      if (scout_ && newton_->is_due()) trial = try_points_of_scout();
+      const CompressionReport& report = stepped().apply(move);
+      // Points that merging has made are new to the samples that are kept.
+      if (newton_->is_due() && move.limit.way == Way::unite) newton_->expect(dictionary());
+      const Index order = model_order();
+      newton_->learn(function_, targets, sample_weights);
+      if (trial) judge(*trial, targets, sample_weights);
+      noise_.swap(noise);
+      const StepRecord record = finish(step, report, order);
+      if (newton_->drift().changes() > changes) note_change();
+      newton_->settle();
+      return record;
+    } catch (...) {
+      if (before) {
+        exchange(*before);
+      } else {
+        stepped().undo();
+        if (solves) newton_->undo();
+      }
+      throw;
+    }
+  }
+
+  void exchange(Before& other) noexcept {
+    std::swap(function_, other.function);
+    scout_.swap(other.scout);
+    std::swap(*newton_, other.newton);
   }
 
   // The function that predicts on other points, as an offer.
@@ -326,7 +386,10 @@ class Polk : public Online {
 
   // Whatever finds the points goes on from the function that predicts.
   void restart_scout() {
-    if (scout_) scout_->restore(dictionary(), function_.predictor_weights(), FactorState());
+    if (scout_) restart(*scout_, function_);
+  }
+  static void restart(SparseFunction& scout, const SparseFunction& function) {
+    scout.restore(function.dictionary(), function.predictor_weights(), FactorState());
   }
 
   double prepare_newton(const ConstRows& samples, const ConstRows& targets) {

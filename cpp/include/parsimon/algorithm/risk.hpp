@@ -111,6 +111,7 @@ class RiskProblem {
   bool needs_pairs() const {
     return risk_.kind != Risk::Kind::none && risk_.kind != Risk::Kind::cvar;
   }
+  bool outer_sees_samples() const { return true; }
   Index target_columns(Index outputs) const { return loss_->target_columns(outputs); }
   void check_targets(const ConstRows& targets, Index outputs) const {
     loss_->check_targets(targets, outputs);
@@ -163,14 +164,14 @@ class RiskProblem {
 
   void inner(const ConstRows& predictions, const ConstRows& targets, const RowVector& by_g,
              Rows by_f) {
-    values_.resize(predictions.rows());
+    reshape(values_, predictions.rows());
     loss_->evaluate(predictions, targets, values_, by_f);
     by_f *= by_g(0);
   }
 
  private:
   void judge(const ConstRows& predictions, const ConstRows& targets) {
-    values_.resize(predictions.rows());
+    reshape(values_, predictions.rows());
     auto slopes = slopes_.resize(predictions.rows(), predictions.cols());
     loss_->evaluate(predictions, targets, values_, slopes);
   }

@@ -86,6 +86,7 @@ class SolvedDensity : public Learner {
     require(weights.size() == model_order() && is_bounded(weights) && std::isfinite(offset) &&
                 std::isfinite(ridge) && ridge >= 0 && std::isfinite(loss),
             "The solution for a density must be finite.");
+    make_room();
     weights_ = weights;
     offset_ = offset;
     ridge_ = ridge;
@@ -153,7 +154,7 @@ class SolvedDensity : public Learner {
     for (Index start = 0; start < points.rows(); start += kAtOnce) {
       const Index count = std::min(kAtOnce, points.rows() - start);
       dictionary_.make_views(points.middleRows(start, count), views);
-      values.resize(count, model_order());
+      reshape(values, count, model_order());
       dictionary_.kernel().block(views.data(), dictionary_.views(), values);
       moments.noalias() += values.transpose() * amounts.segment(start, count);
     }

@@ -48,6 +48,16 @@ struct SpppotSettings : OnlineSettings {
 class Spppot final : public Online {
  public:
   Spppot(KernelPtr kernel, const SpppotSettings& settings, Box domain, Quadrature quadrature)
+      : Spppot(Unprepared(), std::move(kernel), settings, std::move(domain),
+               std::move(quadrature)) {
+    start();
+  }
+
+  // A model that is to be read back: its points are compared with the nodes when it is trained, and
+  // what a file says of their number costs nothing before.
+  struct Unprepared {};
+  Spppot(Unprepared, KernelPtr kernel, const SpppotSettings& settings, Box domain,
+         Quadrature quadrature)
       : Online(std::move(kernel), settings, domain.features(), 1),
         mirror_(settings.mirror),
         gradient_(settings.gradient),
@@ -60,7 +70,6 @@ class Spppot final : public Online {
             "The points beyond a cap can only be projected, and the cap must leave room for the " +
                 std::to_string(node_count_) + " nodes of the integral, which are never removed.");
     mirror_.check_features(features());
-    start();
   }
 
   SpppotSettings settings() const {
@@ -99,20 +108,39 @@ class Spppot final : public Online {
   }
 
   // k(d, u) for the dictionary's points that are not nodes, one row each.
-  RowMatrix kernel_with_nodes() const { return node_kernel_.of_others(); }
+  RowMatrix kernel_with_nodes() const {
+    return is_prepared() ? node_kernel_.of_others() : kernel_with_nodes_;
+  }
 
   // Where a model that is read back had got to. kernel_with_nodes: as that of the model was, or
   // empty if the last bit does not matter.
   void restore(SparseFunction function, Index samples, Index batches, Trace trace,
                const ConstRows& kernel_with_nodes = RowMatrix(0, 0)) {
     require_nodes_in(function.dictionary());
-    const RowMatrix of_nodes = node_kernel_.of_nodes(node_kernel_.values());
+    kernel_with_nodes_ = kernel_with_nodes;
     Online::restore(std::move(function), samples, batches, std::move(trace));
-    node_kernel_.compute(dictionary(), nodes());
-    node_kernel_.restore(of_nodes, kernel_with_nodes);
+    node_kernel_ = NodeKernel();
   }
 
  private:
+  bool is_prepared() const { return node_kernel_.nodes() > 0; }
+
+  // What the first step after restore() needs: values of the nodes to the last bit, which are those
+  // of a model that begins.
+  void prepare() {
+    if (is_prepared()) return;
+    const Spppot fresh(dictionary().kernel_pointer(), settings(), domain_, quadrature_);
+    NodeKernel node_kernel;
+    node_kernel.compute(dictionary(), nodes());
+    node_kernel.restore(fresh.node_kernel_.of_nodes(fresh.node_kernel_.values()),
+                        kernel_with_nodes_);
+    Vector mirror_weights = fresh.mirror_weights_;
+    std::swap(node_kernel_, node_kernel);
+    mirror_weights_.swap(mirror_weights);
+    largest_self_ = fresh.largest_self_;
+    kernel_with_nodes_ = RowMatrix();
+  }
+
   void require_nodes_in(const Dictionary& dictionary) const {
     const RowMatrix nodes = this->nodes();
     Index found = 0;
@@ -144,6 +172,7 @@ class Spppot final : public Online {
   double scale() const override { return dual_averaging_ ? -settings_.step.at(batches()) : 1; }
 
   StepRecord advance(const ConstRows& samples, double share) {
+    prepare();
     Step step = begin(samples.rows(), share);
     function_.compare(samples, batch_);
     node_kernel_.follow_order(dictionary());
@@ -165,7 +194,12 @@ class Spppot final : public Online {
     require_bounded(stays_bounded(move), "The learned density has", step.record.loss, "mini-batch",
                     "Choose a smaller learning rate.");
     const CompressionReport& report = function_.add(move);
-    node_kernel_.follow(dictionary(), report.first_new, batch_, new_points_);
+    try {
+      node_kernel_.follow(dictionary(), report.first_new, batch_, new_points_);
+    } catch (...) {
+      function_.undo();
+      throw;
+    }
     return finish(step, report);
   }
 
@@ -216,6 +250,7 @@ class Spppot final : public Online {
   // Coefficients of g: on_samples_ (k(x_i, .)) and on_nodes_ (k(u, .)).
   void find_direction() {
     const double share = 1 / static_cast<double>(at_samples_.f.size());
+    reshape(on_samples_, at_samples_.f.size());
     const double cell = 1 / static_cast<double>(node_count_);
     if (gradient_ == PseudoGradient::kernel_embedding) {
       on_samples_ = -share * at_samples_.f.cwiseInverse();
@@ -258,10 +293,7 @@ class Spppot final : public Online {
   struct Values {
     Vector z, weights, f, slope;
     void resize(Index size) {
-      z.resize(size);
-      weights.resize(size);
-      f.resize(size);
-      slope.resize(size);
+      for (Vector* each : {&z, &weights, &f, &slope}) reshape(*each, size);
     }
   };
 
@@ -272,7 +304,8 @@ class Spppot final : public Online {
   Quadrature quadrature_;
   Index node_count_;
 
-  NodeKernel node_kernel_;
+  NodeKernel node_kernel_;  // of no nodes before prepare()
+  RowMatrix kernel_with_nodes_;
   Vector mirror_weights_;    // r at the nodes
   double largest_self_ = 0;  // k(u, u) at most
 

@@ -26,13 +26,32 @@ struct CompositionalState {
   OnlineState<CompositionalSettings> online;
   Vector tracked = {};
   TraceOf<RiskRecord> trace = {};
+  LatestSample latest = {};
 };
+
+// Only where single samples are paired with the one before, and not in older files.
+template <class File>
+void fields(File& file, LatestSample& latest) {
+  Vector sample = latest.sample.transpose(), target = latest.target.transpose();
+  std::vector<double> weights = {latest.weight, latest.relative_weight};
+  bool is_there = latest.is_there();
+  if constexpr (File::reads) is_there = file.archive.has("latest.sample");
+  if (!is_there) return;
+  file("latest.sample", sample);
+  file("latest.target", target);
+  file("latest.weights", weights, 2);
+  require(
+      std::isfinite(weights[0]) && weights[0] >= 0 && std::isfinite(weights[1]) && weights[1] >= 0,
+      "The model file has impossible weights of its latest sample.");
+  latest = {sample.transpose(), target.transpose(), weights[0], weights[1]};
+}
 
 template <class File>
 void fields(File& file, CompositionalState& state) {
   fields(file, state.online);
   file("tracked", state.tracked);
   fields(file, "trace.risk", state.trace);
+  fields(file, state.latest);
   require(state.trace.size() == state.online.progress.trace.size(),
           "The two traces in the model file are of different lengths.");
 }
@@ -83,9 +102,10 @@ void fields(File& file, PolicyEvaluationState& state) {
 // Everything that a compositional model is, except its problem.
 template <class Problem>
 Archive to_archive(const Compositional<Problem>& model) {
-  return detail::write("compositional", detail::CompositionalState{
-                                            detail::OnlineState<CompositionalSettings>::of(model),
-                                            model.tracked().transpose(), model.risk_trace()});
+  return detail::write("compositional",
+                       detail::CompositionalState{
+                           detail::OnlineState<CompositionalSettings>::of(model),
+                           model.tracked().transpose(), model.risk_trace(), model.latest_sample()});
 }
 
 // The inverse, for a problem that the caller knows. `kernel` stands in for one that cannot be
@@ -98,7 +118,7 @@ Compositional<Problem> compositional_from_archive(const Archive& archive, Proble
   Compositional<Problem> model(known, std::move(problem), settings, progress.features,
                                progress.outputs);
   model.restore(state.online.function(), state.tracked.transpose(), progress.samples,
-                progress.batches, progress.trace, state.trace);
+                progress.batches, progress.trace, state.trace, state.latest);
   state.online.finish(model);
   return model;
 }

@@ -20,8 +20,8 @@
 //   }
 //
 // A Writer puts the values into an archive. A Reader overwrites them by those of an archive, which
-// must have the sizes that are given. What is no number, text or matrix is taken apart first, and
-// put together again `if constexpr (File::reads)`.
+// must have the sizes that are given. Other types are converted before writing, and
+// rebuilt `if constexpr (File::reads)`.
 
 namespace parsimon::detail {
 

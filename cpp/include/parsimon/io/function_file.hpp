@@ -152,6 +152,15 @@ void fields(File& file, Progress& progress) {
   if (has_changed) file("drift", progress.drift);
 }
 
+// Each part of a kernel has a view of the points: a short text must not multiply what a file takes.
+inline void require_affordable_views(Index parts, Index numbers) {
+  constexpr Index most_parts = 32, spare = Index{1} << 21;
+  require(parts <= most_parts || (parts - most_parts) * numbers <= spare,
+          "The kernel in the model file has " + std::to_string(parts) +
+              " parts, and so many points that each part would take a copy of: more than " +
+              std::to_string(most_parts) + " parts go with few points only.");
+}
+
 struct Points {
   RowMatrix rows = {};
   Vector origin = {};  // none as long as there are no points: the next ones choose it
@@ -177,11 +186,15 @@ struct Points {
             "The model file gives impossible identities to its dictionary points.");
     Dictionary all = Dictionary::about(kernel, rows.cols(), origin.transpose(), next_id);
     if (rows.rows() == 0) return all;  // whose features cost nothing yet
+    require_affordable_views(kernel->view_count(), rows.size());
     std::vector<View> views;
-    std::as_const(all).make_views(rows, views);
-    for (Index i = 0; i < rows.rows(); ++i) {
-      const auto k = static_cast<std::size_t>(i);
-      all.append(rows.row(i), views.data(), i, is_protected[k] != 0, ids[k]);
+    for (Index start = 0; start < rows.rows(); start += kEvaluationBlock) {
+      const Index count = std::min(kEvaluationBlock, rows.rows() - start);
+      std::as_const(all).make_views(rows.middleRows(start, count), views);
+      for (Index i = 0; i < count; ++i) {
+        const auto k = static_cast<std::size_t>(start + i);
+        all.append(rows.row(start + i), views.data(), i, is_protected[k] != 0, ids[k]);
+      }
     }
     return all;
   }

@@ -60,7 +60,8 @@ void fields(File& file, Place& place) {
   if constexpr (File::reads) place = {Box(lower, upper), Quadrature::restore(kind, counts)};
 }
 
-// Nodes cost nothing before a model is trained; more than anybody could train with are wrong.
+// Nodes are made only when a model is trained, so a file could claim any number of them: more than
+// training could use are refused.
 inline void require_belongs_to(const Place& place, const Progress& progress) {
   constexpr Index most = Index{1} << 24;
   require(progress.features == place.domain.features() && progress.outputs == 1 &&
@@ -86,6 +87,9 @@ void fields(File& file, SpppotState& state) {
                                " dictionary points, too few for its integral over " +
                                std::to_string(nodes) + " nodes.");
   file("dictionary.kernel_with_nodes", state.kernel_with_nodes, points - nodes, nodes);
+  // Whether they are those of the dictionary is seen at the first step, which has the nodes.
+  require(state.kernel_with_nodes.allFinite(),
+          "The kernel values of the nodes in the model file must be finite.");
 }
 
 struct MirrorNewtonState {
@@ -178,7 +182,7 @@ inline Spppot read_spppot(const Archive& archive, const KernelPtr& kernel) {
   const SpppotState state = read(archive, std::move(empty));
   const auto& [known, settings, progress, learned, averaging] = state.online;
   SparseFunction function = state.online.function();
-  Spppot model(known, settings, state.place.domain, state.place.quadrature);
+  Spppot model(Spppot::Unprepared(), known, settings, state.place.domain, state.place.quadrature);
   model.restore(std::move(function), progress.samples, progress.batches, progress.trace,
                 state.kernel_with_nodes);
   state.online.finish(model);

@@ -45,9 +45,15 @@ std::vector<Label> labels_of(const std::vector<Number>& numbers) {
   return {numbers.begin(), numbers.end()};
 }
 
+// So many; or a single one, if there was only one class so far where there is room for two.
 // 0, 1, ... in a file that a C++ program wrote and that says nothing else.
 inline std::vector<Label> read_labels(const Entries& file, Index count) {
   std::vector<Label> labels;
+  const auto has_one = [&] {
+    return file.has("labels") ? file.entries().at("labels").shape == std::vector<Index>{1}
+                              : file.has("labels.type") && !file.has("labels.1");
+  };
+  if (count == 2 && has_one()) count = 1;
   if (file.has("labels")) {
     const bool integers = file.entries().at("labels").type == Entries::Type::integers;
     if (integers) return labels_of(file.get_integers("labels", count));

@@ -35,14 +35,14 @@ inline bool flush_to_disk(std::FILE* file) {
 
 inline void flush_directory(const std::filesystem::path&) {}
 
-// An open file cannot be removed here, and one that is not open is nobody's.
+// Windows cannot delete open files: one that can be deleted is abandoned.
 inline bool is_abandoned(const std::filesystem::path&) { return true; }
 
 #else
 
 // Fails if the file exists, so that two writers never share a temporary file. It is locked as long
-// as it is open: that is how others know that somebody is still writing it. It belongs to whom
-// `target` belongs to, who may do with it what they may with that.
+// as it is open: that is how others know that somebody is still writing it. It gets
+// the owner and the permissions of `target`.
 inline std::FILE* create_new_file(const std::filesystem::path& path,
                                   const std::filesystem::path& target) {
   struct stat old = {};

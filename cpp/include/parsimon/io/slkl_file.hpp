@@ -43,7 +43,7 @@ inline Archive to_archive(const KernelExpansion& function) {
 inline KernelExpansion slkl_from_archive(const Archive& archive, KernelPtr kernel = nullptr) {
   detail::require_algorithm(archive, "slkl");
   const auto state = detail::read(archive, detail::SlklState{std::move(kernel)});
-  detail::require_finite(state.weights.data(), state.weights.size());
+  detail::require_weights(state.weights.data(), state.weights.size());
   return {state.points.dictionary(state.kernel), state.weights};
 }
 

@@ -32,6 +32,28 @@ class Composite : public Kernel {
     return coarsest;
   }
 
+  bool has_gradient() const override {
+    return std::all_of(parts_.begin(), parts_.end(),
+                       [](const KernelPtr& part) { return part->has_gradient(); });
+  }
+  bool has_slopes() const override {
+    return std::all_of(parts_.begin(), parts_.end(), [](const auto& p) { return p->has_slopes(); });
+  }
+  bool can_stretch() const override {
+    return std::all_of(parts_.begin(), parts_.end(),
+                       [](const auto& p) { return p->can_stretch(); });
+  }
+
+  void add_pulls(const View* a, const View* b, const RowMatrix* weights, Rows gradient,
+                 double* stretch) const override {
+    for (const KernelPtr& part : parts_) {
+      part->add_pulls(a, b, weights, gradient, stretch);
+      a += part->view_count();
+      b += part->view_count();
+      weights += part->view_count();
+    }
+  }
+
   const std::vector<KernelPtr>& parts() const { return parts_; }
 
  protected:
@@ -75,6 +97,18 @@ class Sum final : public Composite {
       b += parts()[i - 1]->view_count();
       parts()[i]->block(a, b, term);
       values += term;
+    }
+  }
+
+  void block_and_slopes(const View* a, const View* b, Rows values,
+                        RowMatrix* slopes) const override {
+    RowMatrix term(values.rows(), values.cols());
+    for (std::size_t i = 0; i < parts().size(); ++i) {
+      parts()[i]->block_and_slopes(a, b, i == 0 ? values : Rows(term), slopes);
+      if (i > 0) values += term;
+      a += parts()[i]->view_count();
+      b += parts()[i]->view_count();
+      slopes += parts()[i]->view_count();
     }
   }
 
@@ -123,6 +157,28 @@ class Product final : public Composite {
       part->diagonal(a, factor);
       values.array() *= factor.array();
       a += part->view_count();
+    }
+  }
+
+  // The slopes of each part, times the values of the others.
+  void block_and_slopes(const View* a, const View* b, Rows values,
+                        RowMatrix* slopes) const override {
+    std::vector<RowMatrix> factors(parts().size(), RowMatrix(values.rows(), values.cols()));
+    RowMatrix* slope = slopes;
+    for (std::size_t i = 0; i < parts().size(); ++i) {
+      parts()[i]->block_and_slopes(a, b, factors[i], slope);
+      a += parts()[i]->view_count();
+      b += parts()[i]->view_count();
+      slope += parts()[i]->view_count();
+    }
+    values.setOnes();
+    for (const RowMatrix& factor : factors) values.array() *= factor.array();
+    for (std::size_t i = 0; i < parts().size(); ++i) {
+      for (Index v = 0; v < parts()[i]->view_count(); ++v, ++slopes) {
+        for (std::size_t k = 0; k < parts().size(); ++k) {
+          if (k != i) slopes->array() *= factors[k].array();
+        }
+      }
     }
   }
 
@@ -175,6 +231,13 @@ class Scaled final : public Composite {
     parts().front()->add_gradient(a, b, scaled, gradient);
   }
 
+  void block_and_slopes(const View* a, const View* b, Rows values,
+                        RowMatrix* slopes) const override {
+    parts().front()->block_and_slopes(a, b, values, slopes);
+    values *= scale_;
+    for (Index v = 0; v < view_count(); ++v) slopes[v] *= scale_;
+  }
+
   std::string describe() const override {
     return "scale(" + format_number(scale_) + "," + describe_parts() + ")";
   }
@@ -205,6 +268,11 @@ class SinglePrecision final : public Composite {
   void add_gradient(const View* a, const View* b, const ConstRows& weights,
                     Rows gradient) const override {
     parts().front()->add_gradient(a, b, weights, gradient);
+  }
+
+  void block_and_slopes(const View* a, const View* b, Rows values,
+                        RowMatrix* slopes) const override {
+    parts().front()->block_and_slopes(a, b, values, slopes);
   }
 
   // A sum of a thousand products is right to about 1e-6 of its terms.

@@ -8,6 +8,7 @@
 #include "parsimon/kernel/distance.hpp"
 #include "parsimon/kernel/kernel.hpp"
 #include "parsimon/kernel/profile.hpp"
+#include "parsimon/kernel/pulls.hpp"
 
 namespace parsimon {
 
@@ -44,6 +45,19 @@ class DotProduct : public Kernel {
     detail::set_squared_norms(*views);
   }
 
+  bool has_slopes() const override { return true; }
+
+  // In the direction of b_j.
+  void add_pulls(const View* a, const View* b, const RowMatrix* weights, Rows gradient,
+                 double* stretch) const override {
+    require(stretch == nullptr, "The features of " + describe() + " cannot be stretched.");
+    const double* sums = detail::sums_of_points(*weights, *b);
+    for (Index i = 0; i < a->rows(); ++i) {
+      double* pull = detail::row_of(gradient, i);
+      for (Index f = 0; f < a->features(); ++f) pull[f] += sums[i * a->features() + f];
+    }
+  }
+
  protected:
   explicit DotProduct(double gamma) : root_gamma_(std::sqrt(gamma)) {}
 
@@ -71,6 +85,12 @@ class Linear final : public DotProduct {
     detail::add_sums_of_points(*a, weights, gradient);
   }
 
+  void block_and_slopes(const View* a, const View* b, Rows values,
+                        RowMatrix* slopes) const override {
+    block(a, b, values);
+    slopes->setOnes();
+  }
+
   std::string describe() const override { return "linear()"; }
 };
 
@@ -83,6 +103,12 @@ class Constant final : public Kernel {
   void block(const View*, const View*, Rows values) const override { values.setOnes(); }
   void diagonal(const View*, Eigen::Ref<Vector> values) const override { values.setOnes(); }
   void add_gradient(const View*, const View*, const ConstRows&, Rows) const override {}
+  bool has_slopes() const override { return true; }
+  bool can_stretch() const override { return true; }
+  void block_and_slopes(const View*, const View*, Rows values, RowMatrix*) const override {
+    values.setOnes();
+  }
+  void add_pulls(const View*, const View*, const RowMatrix*, Rows, double*) const override {}
   std::string describe() const override { return "constant()"; }
 };
 
@@ -116,6 +142,18 @@ class Polynomial final : public DotProduct {
       for (Index j = 0; j < slopes.cols(); ++j) row[j] *= weights(i, j) * factor;
     }
     detail::add_sums_of_points(*a, slopes, gradient);
+  }
+
+  void block_and_slopes(const View* a, const View* b, Rows values,
+                        RowMatrix* slopes) const override {
+    detail::multiply_points(*a, *b, values, [](Index, Index) {});
+    const double factor = root_gamma() * degree_;
+    detail::profile_rows(values, *slopes, [&](double* products, double* slope, Index count) {
+      std::copy_n(products, count, slope);
+      detail::polynomial_profile(degree_, coef0_, products, count);
+      detail::polynomial_profile(degree_ - 1, coef0_, slope, count);
+      for (Index j = 0; j < count; ++j) slope[j] *= factor;
+    });
   }
 
   std::string describe() const override {

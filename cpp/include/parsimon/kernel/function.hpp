@@ -49,7 +49,7 @@ class FunctionKernel final : public Kernel {
     RowMatrix square;
     for (Index i = 0; i < values.size(); i += side) {
       const Index count = std::min(side, values.size() - i);
-      square.resize(count, count);
+      reshape(square, count, count);
       const auto rows = points.middleRows(i, count);
       evaluate(rows, rows, square);
       values.segment(i, count) = square.diagonal();
@@ -74,6 +74,8 @@ class FunctionKernel final : public Kernel {
       }
     }
   }
+
+  bool has_gradient() const override { return gradient_ != nullptr; }
 
   std::string describe() const override { return "function(" + name_ + ")"; }
 

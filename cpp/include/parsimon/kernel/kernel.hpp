@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "parsimon/memory/placed_rows.hpp"
@@ -55,6 +56,13 @@ class View {
     if (other.is_rounded()) rounded_.append(other.rounded_.at(row));
   }
 
+  // The first points stay, whatever an append() that has thrown has left behind them.
+  void truncate(Index rows) noexcept {
+    points_.truncate(rows);
+    rounded_.truncate(rows);
+    if (squared_norms_.rows() > rows) squared_norms_.resize(rows);
+  }
+
   void replace_by_last(Index i) {
     if (is_rounded()) rounded_.replace_by_last(i);
     points_.replace_by_last(i);
@@ -68,9 +76,26 @@ class View {
     squared_norms_.select(order);
   }
 
+  // From now on, and until the next time, undo() brings all points back as they are.
+  void remember() {
+    rounded_.remember();
+    points_.remember();
+    kept_norms_.copy_from(squared_norms_);
+  }
+  void undo() noexcept {
+    rounded_.undo();
+    points_.undo();
+    std::swap(squared_norms_, kept_norms_);
+  }
+  void settle() noexcept {
+    rounded_.settle();
+    points_.settle();
+  }
+
  private:
   PlacedRows points_;
   RowBuffer squared_norms_{1};
+  RowBuffer kept_norms_{1};
   PlacedRowsOf<float> rounded_;
 };
 
@@ -99,6 +124,30 @@ class Kernel {
   // gradient.row(j) += sum_i weights(i, j) * (d/dx) k(a_i, x) at x = b_j
   virtual void add_gradient(const View* a, const View* b, const ConstRows& weights,
                             Rows gradient) const = 0;
+
+  // Whether it has one.
+  virtual bool has_gradient() const { return true; }
+
+  // Gradients by many points at once. block_and_slopes() finds values as block() does, and for each
+  // view v what slopes[v](i, j) is in
+  //
+  //   (d/dx) k(x, b_j) at x = a_i  =  sum_v slopes[v](i, j) direction_v(a_i, b_j);
+  //
+  // add_pulls() knows the directions: gradient.row(i) += sum_jv weights[v](i, j) direction_v. Where
+  // features can be stretched, stretch[f] is added what the derivative by log s makes of the same
+  // weights, if feature f of all points is multiplied by s.
+  virtual bool has_slopes() const { return false; }
+  virtual bool can_stretch() const { return false; }
+  virtual void block_and_slopes(const View* a, const View* b, Rows values,
+                                RowMatrix* slopes) const {
+    (void)a, (void)b, (void)values, (void)slopes;
+    throw Error("The kernel " + describe() + " has no slopes.");
+  }
+  virtual void add_pulls(const View* a, const View* b, const RowMatrix* weights, Rows gradient,
+                         double* stretch) const {
+    (void)a, (void)b, (void)weights, (void)gradient, (void)stretch;
+    throw Error("The kernel " + describe() + " has no slopes.");
+  }
 
   // How far values may be off relative to k(x, x), if by more than double precision has it.
   virtual double resolution() const { return 0; }

@@ -10,6 +10,7 @@
 #include "parsimon/kernel/distance.hpp"
 #include "parsimon/kernel/kernel.hpp"
 #include "parsimon/kernel/profile.hpp"
+#include "parsimon/kernel/pulls.hpp"
 
 namespace parsimon {
 
@@ -111,6 +112,9 @@ class Stationary : public Kernel {
 
   void check_features(Index features) const override { bandwidth_.check_features(features); }
 
+  bool has_slopes() const override { return true; }
+  bool can_stretch() const override { return true; }
+
   void make_views(const ConstRows& points, const RowVector& origin, View* views) const override {
     views->reset(points.rows(), points.cols());
     const double flops = linalg::copy_flops(points.size());
@@ -156,10 +160,47 @@ class Radial : public Stationary {
                             [](double difference) { return difference; });
   }
 
+  void block_and_slopes(const View* a, const View* b, Rows values,
+                        RowMatrix* slopes) const override {
+    detail::squared_distances(*a, *b, values, [](const Rows&) {});
+    detail::profile_rows(values, *slopes, [this](double* d, double* slope, Index count) {
+      profile_and_slope(d, slope, count);
+    });
+  }
+
+  // In the direction (a_i - b_j) / h. Written as a product of matrices: what cancels is small
+  // beside the distances of all others.
+  void add_pulls(const View* a, const View* b, const RowMatrix* weights, Rows gradient,
+                 double* stretch) const override {
+    const Index features = a->features();
+    const double* sums = detail::sums_of_points(*weights, *b);
+    for (Index i = 0; i < a->rows(); ++i) {
+      const double total = weights->row(i).sum();
+      const double *point = a->point(i), *sum = sums + i * features;
+      double* pull = detail::row_of(gradient, i);
+      for (Index f = 0; f < features; ++f) pull[f] += (total * point[f] - sum[f]) / bandwidth()(f);
+      if (stretch == nullptr) continue;
+      for (Index f = 0; f < features; ++f) stretch[f] += (total * point[f] - 2 * sum[f]) * point[f];
+    }
+    if (stretch == nullptr) return;
+    for (Index j = 0; j < b->rows(); ++j) {
+      const double total = weights->col(j).sum();
+      const double* point = b->point(j);
+      for (Index f = 0; f < features; ++f) stretch[f] += total * point[f] * point[f];
+    }
+  }
+
  private:
   // d <- g(d), and d <- g'(d), 0 where g has no derivative. Both must take 0 and infinity.
   virtual void profile(double* d, Index count) const = 0;
   virtual void slope(double* d, Index count) const = 0;
+  // Both at once, the slope by (x - a) / h: 2 g'(d).
+  virtual void profile_and_slope(double* d, double* slopes, Index count) const {
+    std::copy_n(d, count, slopes);
+    profile(d, count);
+    slope(slopes, count);
+    for (Index j = 0; j < count; ++j) slopes[j] *= 2;
+  }
 };
 
 // exp(-d / 2)
@@ -182,6 +223,11 @@ class Gaussian final : public Radial {
   void slope(double* d, Index count) const override {
     profile(d, count);
     for (Index j = 0; j < count; ++j) d[j] *= -0.5;
+  }
+
+  void profile_and_slope(double* d, double* slopes, Index count) const override {
+    profile(d, count);
+    for (Index j = 0; j < count; ++j) slopes[j] = -d[j];
   }
 };
 
@@ -259,6 +305,34 @@ class Laplacian final : public Stationary {
     detail::add_differences(*a, *b, weights, factors, gradient, bandwidth(), [](double difference) {
       return difference > 0 ? -1.0 : difference < 0 ? 1.0 : 0.0;
     });
+  }
+
+  void block_and_slopes(const View* a, const View* b, Rows values,
+                        RowMatrix* slopes) const override {
+    block(a, b, values);
+    for (Index i = 0; i < values.rows(); ++i) {
+      for (Index j = 0; j < values.cols(); ++j) (*slopes)(i, j) = -values(i, j);
+    }
+  }
+
+  // In the direction sign(a_i - b_j) / h.
+  void add_pulls(const View* a, const View* b, const RowMatrix* weights, Rows gradient,
+                 double* stretch) const override {
+    for (Index i = 0; i < a->rows(); ++i) {
+      const double* from = a->point(i);
+      double* pull = detail::row_of(gradient, i);
+      for (Index j = 0; j < b->rows(); ++j) {
+        const double weight = (*weights)(i, j);
+        if (weight == 0) continue;
+        const double* to = b->point(j);
+        for (Index f = 0; f < a->features(); ++f) {
+          const double difference = from[f] - to[f];
+          if (difference == 0) continue;
+          pull[f] += (difference > 0 ? weight : -weight) / bandwidth()(f);
+          if (stretch != nullptr) stretch[f] += weight * std::abs(difference);
+        }
+      }
+    }
   }
 
   std::string describe() const override { return "laplacian(" + bandwidth().describe() + ")"; }

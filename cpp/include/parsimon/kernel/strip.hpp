@@ -65,6 +65,18 @@ void sum_over_features(const Strip& strip, const double* x, double* values, cons
 
 inline void squared_distances(const KernelExpression& kernel, const Strip& strip, const double* x,
                               double* values) {
+  // A single length of an ordinary size is divided by at the end, which saves a fourth of the work.
+  const double length = kernel.bandwidth[0];
+  if (!kernel.per_feature && length > 1e-100 && length < 1e100) {
+    const auto none = [](Index) { return 1.0; };
+    sum_over_features(strip, x, values, none, [](double point, double sample, double) {
+      const double difference = point - sample;
+      return difference * difference;
+    });
+    const double factor = 1 / (length * length);
+    for (Index j = 0; j < strip.width; ++j) values[j] *= factor;
+    return;
+  }
   const auto scale = [&kernel](Index f) { return inverse_length(kernel, f); };
   sum_over_features(strip, x, values, scale, [](double point, double sample, double inverse) {
     const double difference = (point - sample) * inverse;

@@ -103,7 +103,7 @@ struct Loops {
   // the two norms, or NaN.
   bool (*complete_distances)(double norm, const double* norms, double near, double* out,
                              Index count);
-  // values <- exp(factor values), for what is from minus infinity to 0 then. Below -708 it is 0:
+  // values <- exp(factor values), where factor * value <= 0. Below -708 it is 0:
   // denormal numbers would slow down every product they enter.
   void (*exponential)(double factor, double* values, Index count);
 };

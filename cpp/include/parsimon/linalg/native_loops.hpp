@@ -14,11 +14,15 @@ namespace parsimon::linalg::native {
 template <class Scalar>
 void multiply(Index rows, Index columns, Index depth, const Tall<Scalar>& a,
               const Narrow<Scalar>& b, Scalar* c, Index c_row) {
+  if (depth == 0) {
+    for (Index i = 0; i < rows; ++i) std::fill_n(c + i * c_row, columns, Scalar{0});
+    return;
+  }
   // A block of a for each tile to read from the second cache, and one of b that stays there.
   constexpr Index block_rows = 48;
   const Index block_depth =
       std::max<Index>(128, (Index{1} << 18) / static_cast<Index>(sizeof(Scalar)) / columns);
-  for (Index start = 0; start == 0 || start < depth; start += block_depth) {
+  for (Index start = 0; start < depth; start += block_depth) {
     const Index terms = std::min(block_depth, depth - start);
     for (Index i = 0; i < rows; i += block_rows) {
       const Index count = std::min(block_rows, rows - i);

@@ -53,7 +53,7 @@ class ThreadPool {
     context_ = context;
     left_ = parts - 1;
     // Round and number of parts change together: a thread that comes too late for one round must
-    // not take its place in the next for a place in that.
+    // not mistake the next round for its own.
     ticket_ = ((ticket_ >> 16) + 1) << 16 | static_cast<std::uint64_t>(parts);
     if (asleep_ > 0) {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -94,7 +94,7 @@ class ThreadPool {
         }).detach();
         ++workers_;
       }
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       return false;
     }
     return true;

@@ -29,6 +29,7 @@ inline void select_columns(const ConstRows& source, const std::vector<Index>& co
 
 // out = a', its rows `out_row` numbers apart.
 inline void transpose(const ConstRows& a, double* out, Index out_row) {
+  if (a.size() == 0) return;
   const Tall<double> source{a.data(), a.outerStride()};
   const Index rows = a.rows(), columns = a.cols();
   // Threads share the longer side.
@@ -65,6 +66,26 @@ inline Narrow<double> narrow(const ConstRows& b) {
     }
   });
   return {copy, width, loops().panel};
+}
+
+// The same, copied in any case: rows that are far apart come next to each other, in panels of the
+// width that is used at a time.
+inline Narrow<double> narrow_panels(const ConstRows& b) {
+  const Index width = std::min(padded(b.cols()), loops().panel), rows = b.rows();
+  const Index panels = (b.cols() + width - 1) / width;
+  double* copy = scratch<NarrowRows>(panels * width * rows);
+  share(rows, kCopyGrain, copy_flops(panels * width * rows), [&](Index begin, Index end) {
+    for (Index k = begin; k < end; ++k) {
+      const double* source = b.data() + k * b.outerStride();
+      for (Index j = 0; j < b.cols(); j += width) {
+        const Index count = std::min(width, b.cols() - j);
+        double* target = copy + j * rows + k * width;
+        std::copy_n(source + j, count, target);
+        std::fill(target + count, target + width, 0.0);
+      }
+    }
+  });
+  return {copy, width, width * rows};
 }
 
 // The same of the transpose of b: every row of b becomes a column.
@@ -162,21 +183,31 @@ inline void multiply_transpose_by(const ConstRows& a, const ConstRows& b, Rows v
 
 struct OuterProduct;
 
+constexpr Index kOuterRows = 4 * kGrain;
+constexpr Index kOuterPanels = 8;
+
 // The lower triangle of sum += a a'.
 inline void add_outer_product(const ConstRows& a, Rows sum) {
   const Index size = a.rows(), depth = a.cols();
   if (size == 0 || depth == 0) return;
   const Narrow<double> right = narrow_transpose<double>({a.data(), a.outerStride()}, size, depth);
   const double flops = static_cast<double>(depth) * static_cast<double>(size * size);
+  // So many columns at a time that their products with some rows stay in the second cache.
+  const Index most = kOuterPanels * right.row;
   share(size, 2 * kGrain, flops, [&](Index begin, Index end) {
-    for (Index i = begin; i < end; i += 2 * kGrain) {
-      const Index last = std::min(i + 2 * kGrain, end), width = padded(last);
-      double* product = scratch<OuterProduct>((last - i) * width);
-      loops().multiply(last - i, width, depth, {a.data() + i * a.outerStride(), a.outerStride()},
-                       right, product, width);
-      for (Index r = i; r < last; ++r) {
-        double* row = sum.data() + r * sum.outerStride();
-        for (Index j = 0; j <= r; ++j) row[j] += product[(r - i) * width + j];
+    for (Index i = begin; i < end; i += kOuterRows) {
+      const Index last = std::min(i + kOuterRows, end);
+      for (Index j = 0; j < last; j += most) {
+        const Index columns = std::min(most, last - j), width = padded(columns);
+        double* product = scratch<OuterProduct>((last - i) * width);
+        loops().multiply(last - i, width, depth, {a.data() + i * a.outerStride(), a.outerStride()},
+                         {right.data + j / right.row * right.panel, right.row, right.panel},
+                         product, width);
+        for (Index r = std::max(i, j); r < last; ++r) {
+          double* row = sum.data() + r * sum.outerStride() + j;
+          const Index count = std::min(columns, r - j + 1);
+          for (Index k = 0; k < count; ++k) row[k] += product[(r - i) * width + k];
+        }
       }
     }
   });

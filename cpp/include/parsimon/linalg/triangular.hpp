@@ -125,18 +125,27 @@ inline void solve_with_root(const ConstRows& root, const ConstRows& values, Rows
   copy_back(out, coefficients);
 }
 
+// Of a wide product with a triangular matrix, columns and rows that are taken at a time: a block of
+// the columns stays in the third cache, and each of its numbers is used for so many rows.
+constexpr Index kBlockColumns = 256;
+constexpr Index kBlockRows = 4 * kGrain;
+
 // result = T values, for a T with zeros above its diagonal.
 inline void multiply_lower(const ConstRows& root, const ConstRows& values, Rows result) {
-  if (result.size() == 0) return;
-  const Narrow<double> right = narrow(values);
-  const double flops = static_cast<double>(root.rows()) * static_cast<double>(values.size());
-  share(root.rows(), kGrain, flops, [&](Index begin, Index end) {
-    for (Index i = begin; i < end; i += kGrain) {
-      const Index last = std::min(i + kGrain, end);
-      multiply_rows({root.data() + i * root.outerStride(), root.outerStride()}, last, right,
-                    result.middleRows(i, last - i));
-    }
-  });
+  const Index rows = root.rows(), grain = rows < 8 * kBlockRows ? kGrain : kBlockRows;
+  for (Index j = 0; j < result.cols() && rows > 0; j += kBlockColumns) {
+    const Index width = std::min(kBlockColumns, result.cols() - j);
+    const Narrow<double> right =
+        width == values.cols() ? narrow(values) : narrow_panels(values.middleCols(j, width));
+    const double flops = static_cast<double>(rows) * static_cast<double>(rows * width);
+    share(rows, grain, flops, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; i += grain) {
+        const Index last = std::min(i + grain, end);
+        multiply_rows({root.data() + i * root.outerStride(), root.outerStride()}, last, right,
+                      result.block(i, j, last - i, width));
+      }
+    });
+  }
 }
 
 // result = T' values, likewise.
@@ -221,7 +230,6 @@ inline void invert_lower(Rows lower) {
 // undefined, if A is not numerically positive definite.
 [[nodiscard]] inline bool cholesky(Rows matrix) {
   const Index size = matrix.rows();
-  RowMatrix inverse;
   for (Index j = 0; j < size; j += kSmallTriangle) {
     const Index width = std::min(kSmallTriangle, size - j), below = size - j - width;
     Rows diagonal = matrix.block(j, j, width, width);
@@ -239,7 +247,7 @@ inline void invert_lower(Rows lower) {
       std::fill(row + j + i + 1, row + size, 0.0);
     }
     if (below == 0) break;
-    inverse = diagonal;
+    RowMatrix inverse = diagonal;
     invert_lower(inverse);
     auto product = product_of_blocks(below, width);
     Rows rest = matrix.block(j + width, j, below, width);

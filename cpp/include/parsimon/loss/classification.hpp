@@ -331,4 +331,31 @@ class MulticlassMarginLoss final : public MulticlassLoss<ClassificationLoss> {
 using MulticlassHingeLoss = MulticlassMarginLoss<Hinge>;
 using MulticlassSquaredHingeLoss = MulticlassMarginLoss<SquaredHinge>;
 
+// Each class against all others: sum_c max(0, 1 - s_c f_c)^2 / 2, s_c = +1 for the right class and
+// -1 for the others.
+class OneVsRestSquaredHingeLoss final : public MulticlassLoss<ClassificationLoss> {
+ public:
+  void evaluate(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
+                Rows gradient) const override {
+    for (Index i = 0; i < predictions.rows(); ++i) {
+      values(i) = 0;
+      for (Index c = 0; c < predictions.cols(); ++c) {
+        const double s = c == static_cast<Index>(targets(i, 0)) ? 1.0 : -1.0;
+        const double violation = std::max(0.0, 1.0 - s * predictions(i, c));
+        values(i) += 0.5 * violation * violation;
+        gradient(i, c) = -s * violation;
+      }
+    }
+  }
+
+  void majorise(const ConstRows& predictions, const ConstRows& targets, Eigen::Ref<Vector> values,
+                Rows gradient, Eigen::Ref<Vector> curvature) const override {
+    evaluate(predictions, targets, values, gradient);
+    for (Index i = 0; i < predictions.rows(); ++i) curvature(i) = values(i) > 0 ? 1.0 : 0.0;
+  }
+  bool has_curvature() const override { return true; }
+
+  std::string describe() const override { return "one_vs_rest_squared_hinge"; }
+};
+
 }  // namespace parsimon

@@ -46,6 +46,7 @@ inline LossPtr make_plain_loss(const std::string& name) {
   if (name == "multiclass_hinge") return std::make_shared<MulticlassHingeLoss>();
   if (name == "binary_squared_hinge") return std::make_shared<BinarySquaredHingeLoss>();
   if (name == "multiclass_squared_hinge") return std::make_shared<MulticlassSquaredHingeLoss>();
+  if (name == "one_vs_rest_squared_hinge") return std::make_shared<OneVsRestSquaredHingeLoss>();
   return nullptr;
 }
 
@@ -61,7 +62,8 @@ inline LossPtr parse_loss(const std::string& text) {
   throw Error("There is no loss \"" + text +
               "\": use squared, squared(scale), huber(threshold), epsilon_insensitive(tolerance), "
               "pinball(quantile), binary_logistic, multiclass_logistic, mirror_logistic, "
-              "binary_hinge, multiclass_hinge, binary_squared_hinge or multiclass_squared_hinge.");
+              "binary_hinge, multiclass_hinge, binary_squared_hinge, multiclass_squared_hinge or "
+              "one_vs_rest_squared_hinge.");
 }
 
 }  // namespace parsimon

@@ -12,7 +12,8 @@
 namespace parsimon {
 
 // Rows that stay where they were put: removing one, or changing their order, moves no numbers.
-// Places that have become free are used again.
+// Places that have become free are used again; those of rows that are remembered, only once that
+// is over, so that all rows there were can come back.
 template <class Scalar>
 class PlacedRowsOf {
  public:
@@ -43,13 +44,16 @@ class PlacedRowsOf {
     free_.clear();
   }
 
-  // values: one number per column
+  // values: one number per column. If it throws, there is no new row.
   void append(const Scalar* values) {
+    ensure_capacity(places_, places_.size() + 1);
     if (free_.empty()) {
       // Also those that become free must find room without allocating.
-      ensure_capacity(free_, places_.size() + 1);
-      places_.push_back(storage_.rows());
+      const auto all = static_cast<std::size_t>(storage_.rows()) + 1;
+      ensure_capacity(free_, all);
+      if (remembers_) ensure_capacity(left_, all);
       storage_.append(values);
+      places_.push_back(storage_.rows() - 1);
     } else {
       places_.push_back(free_.back());
       free_.pop_back();
@@ -60,8 +64,14 @@ class PlacedRowsOf {
   // The last row takes the place of row i.
   void replace_by_last(Index i) {
     std::swap(places_[static_cast<std::size_t>(i)], places_.back());
-    free_.push_back(places_.back());
+    left().push_back(places_.back());
     places_.pop_back();
+  }
+
+  // The first ones stay. What the others leave is lost room: this is for rows that should not have
+  // come.
+  void truncate(Index rows) noexcept {
+    if (rows < this->rows()) places_.erase(places_.begin() + rows, places_.end());
   }
 
   // Row i becomes what row order[i] was; rows that are not named go. None may be named twice.
@@ -75,17 +85,52 @@ class PlacedRowsOf {
       places_[i] = std::exchange(old, -1);
     }
     for (const Index old : old_places_) {
-      if (old >= 0) free_.push_back(old);
+      if (old >= 0) left().push_back(old);
     }
   }
 
+  // From now on, and until the next time, undo() brings all rows back as they are.
+  void remember() {
+    const auto all = static_cast<std::size_t>(storage_.rows());
+    ensure_capacity(free_, all);
+    settle();
+    ensure_capacity(left_, all);
+    ensure_capacity(kept_places_, all);
+    ensure_capacity(kept_free_, all);
+    remembers_ = true;
+    kept_places_ = places_;
+    kept_free_ = free_;
+    kept_rows_ = storage_.rows();
+  }
+  void undo() noexcept {
+    places_.swap(kept_places_);
+    free_.swap(kept_free_);
+    left_.clear();
+    storage_.resize(kept_rows_);
+  }
+  // Nothing will be undone: places that have become free since can be used again.
+  void settle() noexcept {
+    free_.insert(free_.end(), left_.begin(), left_.end());
+    left_.clear();
+    remembers_ = false;
+  }
+
  private:
+  // Where rows that go leave their place.
+  std::vector<Index>& left() { return remembers_ ? left_ : free_; }
+
   Index place(Index i) const { return places_[static_cast<std::size_t>(i)]; }
 
   RowBufferOf<Scalar> storage_;
   std::vector<Index> places_;
   std::vector<Index> free_;
   std::vector<Index> old_places_;
+
+  bool remembers_ = false;
+  std::vector<Index> left_;  // since then
+  std::vector<Index> kept_places_;
+  std::vector<Index> kept_free_;
+  Index kept_rows_ = 0;
 };
 
 using PlacedRows = PlacedRowsOf<double>;

@@ -73,6 +73,13 @@ class RowBufferOf {
     if (i != rows_) copy_row(data(), rows_, i);
   }
 
+  // The same rows, in memory that is used again and has room for so many more.
+  void copy_from(const RowBufferOf& other, Index more = 0) {
+    resize(other.rows_ + more, other.columns_);
+    resize(other.rows_);
+    std::copy_n(other.data(), rows_ * columns_, data());
+  }
+
   // Row i becomes what row order[i] was; rows that are not named go.
   void select(const std::vector<Index>& order) {
     const auto count = static_cast<Index>(order.size());
@@ -109,11 +116,34 @@ void ensure_size(Numbers& numbers, Index size) {
   numbers.swap(grown);
 }
 
-// The same for a list, ahead of an assignment, which would take just what it needs each time.
+// Gives a matrix or vector another shape. What was there is lost, but Eigen's resize() would leave
+// a matrix that cannot be destroyed if there is no memory for the new numbers.
+template <typename Numbers>
+void reshape(Numbers& numbers, Index rows, Index columns = 1) {
+  if (numbers.rows() == rows && numbers.cols() == columns) return;
+  Numbers fresh;
+  fresh.resize(rows, columns);
+  numbers.swap(fresh);
+}
+
+// What ensure_size() does, for a list, ahead of an assignment, which would take just what it needs
+// each time.
 template <typename T>
 void ensure_capacity(std::vector<T>& list, std::size_t size) {
   if (list.capacity() < size) list.reserve(2 * size);
 }
+
+// What holds nothing from one use to the next, and so nothing that a copy would need.
+template <class Buffer>
+class Workspace : public Buffer {
+ public:
+  Workspace() = default;
+  Workspace(const Workspace&) : Buffer() {}
+  Workspace(Workspace&&) noexcept = default;
+  Workspace& operator=(const Workspace&) { return *this; }
+  Workspace& operator=(Workspace&&) noexcept = default;
+  ~Workspace() = default;
+};
 
 // A few rows at a time of a matrix of any precision, in double precision.
 class Widened {

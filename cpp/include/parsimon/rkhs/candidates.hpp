@@ -16,7 +16,7 @@ struct Candidate {
   Index id;
 };
 
-// The points that stand for election in one step, with their views, weights and kernel values.
+// The points that may join the basis in one step, with their views, weights and kernel values.
 class Candidates {
  public:
   void clear(const Dictionary& dictionary, Index columns) {

@@ -19,12 +19,17 @@ namespace parsimon {
 // How points go:
 //
 //   project:        the one that the others explain best, and they take over its weight (komp.hpp)
+//   unite:          as `project`, or it and another one become a point between them, if that costs
+//                   less (komp.hpp)
 //   remove:         the one with the smallest weight, and its weight with it (remove.hpp)
 //   merge:          the one with the smallest weight and a partner become one point between them
 //                   (merge.hpp)
 //   nonparametric:  as `remove`, or the cap grows by one instead, ever more often (NPBSGD; Le,
 //                   Nguyen, Nguyen, Phung 2016)
-enum class Way { remove, project, merge, nonparametric };
+enum class Way { remove, project, merge, nonparametric, unite };
+
+// Whether it is KOMP: all others take over what goes, and errors are kept within a budget.
+inline bool is_komp(Way way) { return way == Way::project || way == Way::unite; }
 
 inline constexpr Index kUnlimited = std::numeric_limits<Index>::max();
 
@@ -44,14 +49,13 @@ struct Limit {
 
   bool caps_points() const { return points < kUnlimited; }
   // Whether there is nothing for KOMP to do, and so no need of a factor.
-  bool needs_no_factor() const { return way != Way::project || (budget == 0 && !caps_points()); }
+  bool needs_no_factor() const { return !is_komp(way) || (budget == 0 && !caps_points()); }
 };
 
 // What a compression did: the ids of the points it removed, in order, and the exact distance in
 // Hilbert norm between the function before and after. |f(x) - g(x)| <= error * sqrt(k(x, x)).
-// Points with ids from first_new on have joined the dictionary. floor: what the step could spend if
-// its budget was less, because rounding hides what points so near to the others add; 0 if the
-// budget was enough.
+// Points with ids from first_new on have joined the dictionary. floor: the smallest error that
+// rounding lets this step measure, if the budget was below it; else 0.
 struct CompressionReport {
   std::vector<Index> removed;
   Index first_new = 0;
@@ -61,15 +65,16 @@ struct CompressionReport {
 };
 
 // How a function is kept small while it learns: a budget for the error of each step, a cap on the
-// number of points, or both; and how points beyond the cap go. Only projection spends a budget.
+// number of points, or both; and how points beyond the cap go. Only KOMP spends a budget.
 //
 // A plain value; name() and parameters() are what a model file keeps of the cap, restore() their
 // inverse.
 class Compression {
  public:
-  // By projection (KOMP).
-  Compression(BudgetSchedule budget, Index max_points = kUnlimited)  // NOLINT: a budget is one
-      : Compression(std::move(budget), Way::project, max_points) {}
+  // By KOMP.
+  Compression(BudgetSchedule budget, Index max_points = kUnlimited,  // NOLINT: a budget is one
+              bool merges = false)
+      : Compression(std::move(budget), merges ? Way::unite : Way::project, max_points) {}
 
   // Without a budget (BSGD; Wang, Crammer, Vucetic 2012). rate: with `nonparametric` a point beyond
   // the cap goes with probability min(1, rate / t), t the samples seen.
@@ -78,8 +83,10 @@ class Compression {
 
   // A cap for KOMP that grows from `max_points` on, like rate t^(2/3) after t samples, up to
   // kLargestGrown.
-  static Compression growing(BudgetSchedule budget, Index max_points, double rate) {
-    Compression compression(std::move(budget), Way::project, max_points, rate);
+  static Compression growing(BudgetSchedule budget, Index max_points, double rate,
+                             bool merges = false) {
+    Compression compression(std::move(budget), merges ? Way::unite : Way::project, max_points,
+                            rate);
     compression.cap_grows_ = true;
     return compression;
   }
@@ -92,6 +99,7 @@ class Compression {
   // What the step after `samples_seen` samples may do. Not to be used beyond the next change.
   Limit limit(double budget, Index samples_seen) {
     Limit limit(budget, cap_after(samples_seen), way_);
+    tossed_ = stayed_ = 0;
     if (way_ == Way::nonparametric) {
       limit.grows = [this, samples_seen] { return grows(samples_seen); };
     }
@@ -103,19 +111,28 @@ class Compression {
     return max_points_ < kUnlimited ? std::max(budget, error) : budget;
   }
 
-  // To be told the model order after each mini-batch.
-  void observe(Index model_order) { budget_.observe(model_order); }
+  // To be told the model order after each mini-batch. Until then, nothing has been decided.
+  void observe(Index model_order) {
+    budget_.observe(model_order);
+    coins_ += tossed_;
+    max_points_ += stayed_;
+    tossed_ = stayed_ = 0;
+  }
 
   // Refuses kernels whose points cannot be merged.
   void check(const Kernel& kernel) const {
     require(way_ != Way::merge || kernel.merges_points(),
             "Points can only be merged with a Gaussian kernel, not with " + kernel.describe() +
                 ": use another budget maintenance.");
+    require(way_ != Way::unite || kernel.has_gradient(),
+            "Points can only be merged with a kernel that has a gradient, which " +
+                kernel.describe() + " does not: give it one, or only remove points.");
   }
 
   std::string name() const {
-    if (cap_grows_) return "growing";
-    return max_points_ < kUnlimited ? names()[static_cast<std::size_t>(way_)] : "none";
+    if (cap_grows_) return way_ == Way::unite ? "growing, unite" : "growing";
+    return max_points_ < kUnlimited || way_ == Way::unite ? names()[static_cast<std::size_t>(way_)]
+                                                          : "none";
   }
 
   std::vector<double> parameters() const {
@@ -127,15 +144,16 @@ class Compression {
   static Way parse(const std::string& name) {
     const auto found = std::find(names().begin(), names().end(), name);
     require(found != names().end(), "There is no budget maintenance \"" + name +
-                                        "\": use remove, project, merge or nonparametric.");
+                                        "\": use remove, project, unite, merge or nonparametric.");
     return static_cast<Way>(found - names().begin());
   }
 
   static Compression restore(BudgetSchedule budget, const std::string& name,
                              const std::vector<double>& parameters) {
     if (name == "none" && parameters.empty()) return budget;
-    const bool cap_grows = name == "growing";
-    const Way way = cap_grows ? Way::project : parse(name);
+    if (name == "unite" && parameters.empty()) return {std::move(budget), kUnlimited, true};
+    const bool merges = name == "growing, unite", cap_grows = merges || name == "growing";
+    const Way way = cap_grows ? (merges ? Way::unite : Way::project) : parse(name);
     require(parameters.size() == 4, "A budget maintenance has 4 parameters; got " +
                                         std::to_string(parameters.size()) + ".");
     for (const double number : {parameters[0], parameters[2], parameters[3]}) {
@@ -161,7 +179,7 @@ class Compression {
     if (max_points < kUnlimited) require_whole(static_cast<double>(max_points));
     require(std::isfinite(rate) && rate >= 0, "The maintenance rate is " + format_number(rate) +
                                                   ": give a finite number that is not negative.");
-    require(way == Way::project || budget_.at(1) == 0,
+    require(is_komp(way) || budget_.at(1) == 0,
             "Only projection spends a budget: give a cap on the points, or a budget, or project "
             "the points beyond the cap.");
   }
@@ -173,7 +191,8 @@ class Compression {
   }
 
   static const std::vector<std::string>& names() {
-    static const std::vector<std::string> all = {"remove", "project", "merge", "nonparametric"};
+    static const std::vector<std::string> all = {"remove", "project", "merge", "nonparametric",
+                                                 "unite"};
     return all;
   }
 
@@ -186,13 +205,13 @@ class Compression {
 
   // One coin for each decision, from its number alone: a model that is read back throws the same.
   bool grows(Index samples_seen) {
-    std::uint64_t bits = seed_ + 0x9e3779b97f4a7c15u * (++coins_);
+    std::uint64_t bits = seed_ + 0x9e3779b97f4a7c15u * (coins_ + ++tossed_);
     bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
     bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
     bits ^= bits >> 31;
     const double uniform = static_cast<double>(bits >> 11) * 0x1p-53;
     const bool stays = uniform * static_cast<double>(std::max<Index>(1, samples_seen)) >= rate_;
-    max_points_ += stays ? 1 : 0;
+    stayed_ += stays ? 1 : 0;
     return stays;
   }
 
@@ -202,6 +221,8 @@ class Compression {
   double rate_;
   std::uint64_t seed_;
   std::uint64_t coins_ = 0;
+  std::uint64_t tossed_ = 0;  // of the step that is going on
+  Index stayed_ = 0;
   bool cap_grows_ = false;
 };
 

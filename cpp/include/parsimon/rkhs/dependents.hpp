@@ -11,8 +11,8 @@
 namespace parsimon {
 
 // Protected points that the basis of a function explains up to the tolerance: they stay in the
-// dictionary, outside the factor. Their weights need not stay with them: moved to the basis they
-// leave the function where it is, to within a little that is charged to the budget. Left alone, a
+// dictionary, outside the factor. Their weights need not stay with them: moving them to the basis
+// changes the function only slightly, which is charged to the budget. Left alone, a
 // step that always adds to one and takes from the others would let both grow for ever.
 //
 // With Z these points and K of the basis: coefficients_ == K^-1 K(basis, Z),
@@ -34,9 +34,9 @@ class Dependents {
       const std::vector<View> views = dictionary.views_of(members_);
       RowMatrix cross(dictionary.size(), count);
       dictionary.kernel().block(dictionary.views(), views.data(), cross);
-      remainder_.resize(count, count);
+      reshape(remainder_, count, count);
       RowMatrix whitened(basis.size(), count), explained(count, count);
-      coefficients_.resize(basis.size(), count);
+      reshape(coefficients_, basis.size(), count);
       basis.solve(cross.topRows(basis.size()), whitened, coefficients_);
       linalg::multiply_transpose_by(whitened, whitened, explained);
       for (Index i = 0; i < count; ++i) {
@@ -54,7 +54,7 @@ class Dependents {
   double fold(Rows weights, Index scored, double affordable) {
     const auto count = static_cast<Index>(members_.size());
     if (count == 0 || !valid_ || !(affordable > 0)) return 0;
-    moved_.resize(count, weights.cols());
+    reshape(moved_, count, weights.cols());
     for (Index i = 0; i < count; ++i) {
       for (Index c = 0; c < weights.cols(); ++c) moved_(i, c) = weights(member(i), c);
     }
@@ -67,7 +67,7 @@ class Dependents {
       }
     }
     if (coefficients_.rows() == 0) return part * error;
-    onto_basis_.resize(coefficients_.rows(), weights.cols());
+    reshape(onto_basis_, coefficients_.rows(), weights.cols());
     linalg::multiply(coefficients_, moved_, onto_basis_);
     for (Index i = 0; i < onto_basis_.rows(); ++i) {
       for (Index c = 0; c < weights.cols(); ++c) weights(i, c) += onto_basis_(i, c);

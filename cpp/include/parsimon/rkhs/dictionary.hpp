@@ -73,13 +73,21 @@ class Dictionary {
     }
   }
 
-  // Appends one point whose view is row `source` of the given views.
+  // Appends one point whose view is row `source` of the given views, or nothing if that throws.
   void append(const Eigen::Ref<const RowVector>& point, const View* views, Index source,
               bool is_protected, Index id) {
-    points_.append(point.data());
-    for (std::size_t v = 0; v < views_.size(); ++v) views_[v].append(views[v], source);
-    protected_.push_back(is_protected);
-    ids_.push_back(id);
+    const Index before = static_cast<Index>(ids_.size());
+    try {
+      points_.append(point.data());
+      for (std::size_t v = 0; v < views_.size(); ++v) views_[v].append(views[v], source);
+      protected_.push_back(is_protected);
+      ids_.push_back(id);
+    } catch (...) {
+      points_.truncate(before);
+      for (View& view : views_) view.truncate(before);
+      protected_.resize(static_cast<std::size_t>(before));
+      throw;
+    }
     next_id_ = std::max(next_id_, id + 1);
   }
 
@@ -108,6 +116,28 @@ class Dictionary {
       protected_[i] = old_protected_[static_cast<std::size_t>(order[i])];
       ids_[i] = old_ids_[static_cast<std::size_t>(order[i])];
     }
+  }
+
+  // From now on, and until the next time, undo() brings all points back as they are.
+  void remember() {
+    points_.remember();
+    for (View& view : views_) view.remember();
+    kept_protected_ = protected_;
+    ensure_capacity(kept_ids_, ids_.size());
+    kept_ids_ = ids_;
+    kept_next_id_ = next_id_;
+  }
+  void undo() noexcept {
+    points_.undo();
+    for (View& view : views_) view.undo();
+    protected_.swap(kept_protected_);
+    ids_.swap(kept_ids_);
+    next_id_ = kept_next_id_;
+  }
+  // Nothing will be undone.
+  void settle() noexcept {
+    points_.settle();
+    for (View& view : views_) view.settle();
   }
 
   // A dictionary that is read back: empty, about a given origin.
@@ -142,6 +172,10 @@ class Dictionary {
 
   std::vector<bool> old_protected_;
   std::vector<Index> old_ids_;
+
+  std::vector<bool> kept_protected_;
+  std::vector<Index> kept_ids_;
+  Index kept_next_id_ = 0;
 };
 
 }  // namespace parsimon

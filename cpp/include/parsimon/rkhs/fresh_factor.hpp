@@ -80,13 +80,13 @@ class FreshFactor {
     const std::vector<View> basis = dictionary_.views_of(order);
     const std::vector<View> block = dictionary_.views_of(block_);
     const auto count = static_cast<Index>(block_.size());
-    cross_.resize(factor.size(), count);
-    gram_.resize(count, count);
+    reshape(cross_, factor.size(), count);
+    reshape(gram_, count, count);
     if (factor.size() > 0) dictionary_.kernel().block(basis.data(), block.data(), cross_);
     dictionary_.kernel().block(block.data(), block.data(), gram_);
     const double resolution = dictionary_.kernel().resolution();
     PivotedRoot::Stakes stakes;
-    if (tolerance_ < Newcomers::kTolerance) {  // no point can be done without
+    if (tolerance_ < Newcomers::kTolerance) {  // every point is needed
       stakes = {std::vector<double>(block_.size(), 1.0), 0, std::max(tolerance_, resolution)};
     }
     newcomers_.factorise(factor, cross_, gram_, stakes, resolution);

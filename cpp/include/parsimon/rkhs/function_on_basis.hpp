@@ -72,7 +72,6 @@ class FunctionOnBasis {
     statistics_.reset();
     factor_.keep_turns(false);
   }
-  bool keeps_statistics() const { return statistics_.has_value(); }
   Statistics& statistics() { return *statistics_; }
   const Statistics& statistics() const { return *statistics_; }
 
@@ -211,12 +210,17 @@ class FunctionOnBasis {
   // Builds the factor anew from the kernel, protected points first. Repairs any drift.
   void refactor(Index largest = std::numeric_limits<Index>::max()) {
     FreshFactor fresh(dictionary_, Newcomers::kTolerance, largest);
+    Dictionary points = dictionary_;
+    RowBuffer weights = weights_;
+    points.select(fresh.order);
+    weights.select(fresh.order);
     if (statistics_) carry_over(dictionary_, fresh);
-    // The kernel may throw above; from here on nothing does.
+    // From here on nothing throws.
+    can_undo_ = false;
     std::swap(factor_, fresh.factor);
     if (statistics_) factor_.keep_turns();
-    dictionary_.select(fresh.order);
-    weights_.select(fresh.order);
+    std::swap(dictionary_, points);
+    std::swap(weights_, weights);
     dependents_.invalidate();
     changes_ = 0;
   }
@@ -237,6 +241,20 @@ class FunctionOnBasis {
     function_weights() = predictor_weights().eval();
     dependents_.invalidate();
     changes_ = 0;
+  }
+
+  // Nothing has happened since remember(). Not more than once.
+  void undo() noexcept {
+    if (!can_undo_) return;
+    can_undo_ = false;
+    if (forgotten_.size() > 0) std::swap(factor_, forgotten_);
+    dictionary_.undo();
+    std::swap(weights_, kept_weights_);
+    factor_.undo();
+    if (statistics_) statistics_->undo();
+    changes_ = kept_changes_;
+    probes_ = kept_probes_;
+    dependents_.invalidate();
   }
 
   // Of two functions whose points have the same ids if they are the same.
@@ -294,7 +312,8 @@ class FunctionOnBasis {
   bool has_restored_factor() const { return has_restored_factor_; }
 
  protected:
-  // As many changes as no factor sees between two probes: it is to be built anew.
+  // More changes than there ever are between two probes: the factor is built anew at the next
+  // comparison.
   static constexpr Index kDrifted = Index{1} << 40;
 
   // Every so many changes the factor is measured along one direction, at the cost of one change.
@@ -324,9 +343,24 @@ class FunctionOnBasis {
   }
 
   void forget_factor() {
-    if (factor_.size() > 0) factor_ = GramFactor();
+    if (factor_.size() > 0) std::swap(factor_, forgotten_);
     dependents_.invalidate();
     changes_ = 0;
+  }
+
+  // From now on, and until the next time, undo() brings back the function as it is, as long as
+  // nothing has changed it but points that joined and left. Room is made for so many more points:
+  // the next time may have all of them.
+  void remember(Index added) {
+    can_undo_ = false;
+    if (forgotten_.size() > 0) forgotten_ = GramFactor();
+    dictionary_.remember();
+    kept_weights_.copy_from(weights_, added);
+    factor_.remember(added);
+    if (statistics_) statistics_->forget_kept();
+    kept_changes_ = changes_;
+    kept_probes_ = probes_;
+    can_undo_ = true;
   }
 
   Dictionary dictionary_;
@@ -402,6 +436,13 @@ class FunctionOnBasis {
   }
 
   bool has_restored_factor_ = false;
+
+  bool can_undo_ = false;
+  RowBuffer kept_weights_;
+  GramFactor forgotten_;
+  Index kept_changes_ = 0;
+  Index kept_probes_ = 0;
+
   std::vector<View> probe_views_;
   RowBuffer probe_values_;
   RowBuffer coordinates_;

@@ -6,6 +6,7 @@
 
 #include "parsimon/linalg/rotations.hpp"
 #include "parsimon/linalg/triangular.hpp"
+#include "parsimon/memory/kept_triangle.hpp"
 #include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/memory/zeroed_square.hpp"
 #include "parsimon/types.hpp"
@@ -67,6 +68,30 @@ class GramFactor {
     linalg::solve_with_root(root(), values, whitened, coefficients);
   }
 
+  // Room for so many points.
+  // Rows are kept a multiple of 64 bytes long: how a row is summed must not depend on the capacity,
+  // or a model that was saved and loaded would round differently. In a step, it is best called
+  // before the first removal: nothing has been kept then, and the memory for it is given up first.
+  void reserve(Index size) {
+    if (size <= storage_.size()) return;
+    kept_.release();
+    const Index capacity = (std::max(size, size_ + size_ / 4) + 7) / 8 * 8;
+    // Everything new is there before anything old is given up.
+    ZeroedSquare grown(capacity);
+    Vector diagonal(capacity);
+    stale_.reserve(static_cast<std::size_t>(capacity));
+    linalg::share(size_, linalg::kCopyGrain, linalg::copy_flops(size_ * size_ / 2),
+                  [&](Index begin, Index end) {
+                    for (Index i = begin; i < end; ++i) {
+                      std::copy_n(storage_.row(i), i + 1, grown.row(i));
+                    }
+                  });
+    std::copy_n(inverse_diagonal_.data(), size_, diagonal.data());
+    removal_.reserve(capacity);
+    storage_.swap(grown);
+    inverse_diagonal_.swap(diagonal);
+  }
+
   // Appends a block of b points, given A' with A = K^-1 K(points, block) (size() x b), and a factor
   // of their Schur complement S = K(block, block) - A' K(points, block):
   //   T <- [T, 0; -T_S A', T_S],   so that  T'T = [P + A S^-1 A', -A S^-1; ., S^-1].
@@ -91,6 +116,7 @@ class GramFactor {
   // removal, all that a caller needs to re-fit weights: the last row of T once rotations have moved
   // all of column j there.
   void remove(Index j, Eigen::Ref<Vector> pivot_row) {
+    kept_.keep(storage_, j);
     removal_.run(storage_.row(0), storage_.size(), size_, j, pivot_row.data());
     if (keeps_turns_) {
       const Index count = size_ - 1 - j;
@@ -136,6 +162,20 @@ class GramFactor {
     return std::sqrt(squared_difference / squared_norm);
   }
 
+  // From now on, and until the next time, undo() brings back what there is. Only a removal changes
+  // rows that are there, from that of its point on: those are copied first.
+  void remember(Index added) {
+    kept_.start(size_);
+    ensure_size(kept_diagonal_, size_ + added);
+    std::copy_n(inverse_diagonal_.data(), size_, kept_diagonal_.data());
+  }
+  void undo() noexcept {
+    size_ = kept_.size();
+    kept_.bring_back(storage_);
+    std::copy_n(kept_diagonal_.data(), size_, inverse_diagonal_.data());
+    turns_.clear();
+  }
+
  private:
   // Below this ratio, an updated diagonal entry has lost too many digits to subtraction.
   static constexpr double kCancellation = 1e-4;
@@ -155,27 +195,6 @@ class GramFactor {
     inverse_diagonal_(j) = sum;
   }
 
-  // Rows are kept a multiple of 64 bytes long: how a row is summed must not depend on the capacity,
-  // or a model that was saved and loaded would round differently.
-  void reserve(Index size) {
-    if (size <= storage_.size()) return;
-    const Index capacity = (std::max(size, size_ + size_ / 4) + 7) / 8 * 8;
-    // Everything new is there before anything old is given up.
-    ZeroedSquare grown(capacity);
-    Vector diagonal(capacity);
-    stale_.reserve(static_cast<std::size_t>(capacity));
-    linalg::share(size_, linalg::kCopyGrain, linalg::copy_flops(size_ * size_ / 2),
-                  [&](Index begin, Index end) {
-                    for (Index i = begin; i < end; ++i) {
-                      std::copy_n(storage_.row(i), i + 1, grown.row(i));
-                    }
-                  });
-    std::copy_n(inverse_diagonal_.data(), size_, diagonal.data());
-    removal_.reserve(capacity);
-    storage_.swap(grown);
-    inverse_diagonal_.swap(diagonal);
-  }
-
   ZeroedSquare storage_;
   Vector inverse_diagonal_;
   Index size_ = 0;
@@ -184,6 +203,9 @@ class GramFactor {
   std::vector<Index> stale_;
   std::vector<Turn> turns_;
   bool keeps_turns_ = false;
+
+  Workspace<KeptTriangle> kept_;
+  Vector kept_diagonal_;
 };
 
 }  // namespace parsimon

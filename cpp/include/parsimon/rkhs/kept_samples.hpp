@@ -61,13 +61,28 @@ class KeptSamples {
     while (steps_ > 0 && seen_[steps_ - 1].begin >= count) --steps_;
   }
 
+  // From now on, and until settle(), undo() brings back the samples there are, if none have come
+  // since.
+  void remember() {
+    if (samples_) samples_->remember();
+  }
+  void undo() noexcept {
+    if (samples_) samples_->undo();
+    // Kernel values can be found again.
+    known_ = PointRows();
+    steps_ = 0;
+  }
+  void settle() noexcept {
+    if (samples_) samples_->settle();
+  }
+
   // Only these stay, of all whose values() have been asked for.
   void keep(const std::vector<Index>& chosen) {
     const auto count = static_cast<Index>(chosen.size());
     samples_->select(chosen);
     auto narrow = spare_.resize(known_.values.rows(), count);
     linalg::select_columns(known_.values.all(), chosen, count, narrow);
-    std::swap(known_.values, spare_);
+    std::swap(known_.values, static_cast<RowBuffer&>(spare_));
   }
 
   // newcomers: which of the samples behind these views may join the dictionary, in this order.
@@ -114,12 +129,15 @@ class KeptSamples {
     for (std::size_t k = 0; k < fresh.size(); ++k) {
       for (const auto& [id, i] : points) all(i, fresh[k]) = fresh_.row(id)[k];
     }
-    std::swap(known_.values, spare_);
+    std::swap(known_.values, static_cast<RowBuffer&>(spare_));
     known_.ids.assign(dictionary.ids().begin(), dictionary.ids().begin() + basis_size);
     known_.sort();
     steps_ = 0;
-    return known_.values.all();
+    return found();
   }
+
+  // What values() has found, of the samples that are left.
+  ConstRows found() const { return known_.values.all(); }
 
  private:
   using Place = std::pair<Index, Index>;  // id of a point, and its row
@@ -212,7 +230,7 @@ class KeptSamples {
   std::size_t steps_ = 0;
   PointRows fresh_;  // of the other samples since
   PointRows late_;   // of the points since
-  RowBuffer spare_;
+  Workspace<RowBuffer> spare_;
 };
 
 }  // namespace parsimon

@@ -10,7 +10,9 @@
 #include "parsimon/linalg/basis_columns.hpp"
 #include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/rkhs/gram_factor.hpp"
+#include "parsimon/rkhs/merging.hpp"
 #include "parsimon/rkhs/newcomers.hpp"
+#include "parsimon/rkhs/pair_search.hpp"
 #include "parsimon/types.hpp"
 
 namespace parsimon {
@@ -27,26 +29,41 @@ namespace parsimon {
 // basis. So what there is of the basis is kept one column per point: one pass over the columns does
 // it all.
 //
+// Where points may be merged, the point that would go next and another one are replaced by a point
+// between them, if that costs less: both go, the new one joins the newcomers, and the function
+// becomes the projection of f~, the one that was given, on what is spanned then. So it always is,
+// and squared errors add up: with r = f~(z) - f(z) and what the others leave unexplained of
+// k(z, .), of squared norm `left`, the new point gives ||r||^2 / left back.
+//
 // Only the first `scored` columns of the weights decide; the others are projected along.
 class Komp {
  public:
   // weights: one row for each point of the basis, then for each newcomer; the survivors' on return.
   // Removed points leave the basis and the newcomers, but never the first `protected_points`.
-  // Returns the squared error spent in all.
+  // merging: of this step, if points may be merged. Returns the squared error spent in all.
   double run(GramFactor& basis, Newcomers& newcomers, RowBuffer& weights, Index protected_points,
              Index scored, double squared_budget, double squared_error,
-             Index most_points = std::numeric_limits<Index>::max()) {
+             Index most_points = std::numeric_limits<Index>::max(), Merging* merging = nullptr) {
     basis_ = &basis;
     newcomers_ = &newcomers;
+    merging_ = merging;
     start(weights, protected_points, scored);
     Removal next = cheapest(passes_.score(columns(), known(), exact_diagonal()));
     while (next.position >= 0) {
       Interruptible::check();
       const bool too_many = known() + newcomers.size() > most_points;
-      if (!too_many && !(squared_error + next.cost <= squared_budget)) break;
-      squared_error += next.cost;
-      next = cheapest(next.position < known() ? remove_from_basis(next.position)
-                                              : remove_newcomer(next.position - known()));
+      const MergedPair pair = merging != nullptr
+                                  ? pairs_.cheapest(points_left(), *merging, next.position)
+                                  : MergedPair();
+      const double cost = std::min(next.cost, pair.cost);
+      if (!too_many && !(squared_error + cost <= squared_budget)) break;
+      if (pair.cost < next.cost) {
+        squared_error += merge(pair);
+        next = cheapest(passes_.score(columns(), known(), exact_diagonal()));
+      } else {
+        squared_error += next.cost;
+        next = cheapest(remove(next.position));
+      }
     }
     finish(weights);
     return squared_error;
@@ -80,6 +97,7 @@ class Komp {
     kept_.resize(1, weights.columns());
     weights_.resize(weights.columns(), width);
     linalg::transpose_padded(weights.all().topRows(size), weights_.data(), width);
+    lost_directions_.resize(0, size);
     newcomer_weights_.resize(count, weights.columns());
     std::copy_n(weights.row(size).data(), count * weights.columns(), newcomer_weights_.data());
 
@@ -149,7 +167,11 @@ class Komp {
     return best;
   }
 
-  // Both return the cheapest point of the basis.
+  // All of these return the cheapest point of the basis.
+
+  linalg::Cheapest remove(Index position) {
+    return position < known() ? remove_from_basis(position) : remove_newcomer(position - known());
+  }
 
   linalg::Cheapest remove_newcomer(Index k) {
     const Index count = newcomers_->size();
@@ -174,6 +196,7 @@ class Komp {
     }
     auto pivot_row = pivot_row_.head(size);
     basis_->remove(j, pivot_row);
+    if (merging_ != nullptr) remember_direction(pivot_row);
     newcomers_->solve(u);
 
     // Column j of the inverse, then divided by the root of its pivot.
@@ -215,8 +238,74 @@ class Komp {
     positions_.erase(positions_.begin() + j);
   }
 
+  // -- merging -----------------------------------------------------------------------------------
+
+  PointsLeft points_left() const {
+    return {*basis_,    *newcomers_,     weights_, newcomer_weights_, inverse_diagonal_, barrier_,
+            positions_, first_newcomer_, scored_};
+  }
+
+  // The direction that a point of the basis alone has spanned, in terms of all points that the
+  // basis began with: new points have a share in it.
+  void remember_direction(const Eigen::Ref<const Vector>& pivot_row) {
+    lost_directions_.resize(lost_directions_.rows() + 1);
+    auto direction = lost_directions_.row(lost_directions_.rows() - 1);
+    std::fill_n(direction.data(), direction.size(), 0.0);
+    for (std::size_t i = 0; i < positions_.size(); ++i) {
+      direction(positions_[i]) = pivot_row(static_cast<Index>(i));
+    }
+  }
+
+  // Two points go, and one between them comes. Returns the squared error.
+  double merge(const MergedPair& pair) {
+    double cost = points_left().cost(pair.first);
+    remove(pair.first);
+    const Index second = pair.second - (pair.second > pair.first ? 1 : 0);
+    cost += points_left().cost(second);
+    remove(second);
+    pairs_.explain(points_left(), *merging_, pair.place, 1);
+    const double left = pairs_.left(0);
+    RowVector weights = pairs_.residual(points_left(), *merging_, 0, pair.place);
+    for (Index c = 0; c < scored_; ++c) cost -= weights(c) * weights(c) / left;
+    weights /= left;
+    join(pair.place, weights);
+    // Rounding apart, it is what was expected.
+    return std::max(0.0, std::min(cost, pair.cost));
+  }
+
+  // The place, which has been explained, becomes a newcomer with these weights.
+  void join(Index place, const RowVector& weights) {
+    const Index size = known(), fresh = newcomers_->size();
+    Newcomers::Newcomer newcomer = pairs_.newcomer(0);
+    auto column = column_.head(size);  // of all coefficients, not only of those without newcomers
+    column = newcomer.coefficients;
+    for (Index m = 0; m < fresh; ++m) {
+      const double* row = newcomers_->coefficients()[static_cast<std::size_t>(m)];
+      for (Index i = 0; i < size; ++i) column(i) -= newcomer.within(m) * row[i];
+    }
+    for (Index c = 0; c < weights.size(); ++c) {
+      double* moved = weights_.row(c).data();
+      for (Index i = 0; i < size; ++i) moved[i] -= column(i) * weights(c);
+    }
+    for (Index i = 0; i < size; ++i) inverse_diagonal_(i) += column(i) * column(i) / newcomer.left;
+    for (Index m = 0; m < fresh; ++m) newcomer_weights_.row(m) -= newcomer.within(m) * weights;
+    newcomer_weights_.append(weights.data());
+    newcomer.lost = Vector::Zero(lost_directions_.rows());
+    for (Index s = 0; s < newcomer.lost.size(); ++s) {
+      const double* direction = lost_directions_.row(s).data();
+      for (Index i = 0; i < first_newcomer_; ++i) {
+        newcomer.lost(s) += direction[i] * merging_->value(i, place);
+      }
+    }
+    newcomers_->append(newcomer);
+    merging_->make(place);
+    ensure_size(of_newcomers_, fresh + 1);
+    ensure_size(of_removed_, fresh + 1);
+  }
+
   GramFactor* basis_ = nullptr;
   Newcomers* newcomers_ = nullptr;
+  Merging* merging_ = nullptr;
   Index scored_ = 0;
   Index first_newcomer_ = 0;
   std::vector<Index> positions_;
@@ -237,6 +326,9 @@ class Komp {
   RowBuffer product_;
   Vector of_newcomers_;
   Vector of_removed_;
+
+  PairSearch pairs_;
+  RowBuffer lost_directions_;
 };
 
 }  // namespace parsimon

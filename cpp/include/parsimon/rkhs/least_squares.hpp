@@ -60,6 +60,34 @@ class LeastSquares {
     count_ += static_cast<double>(samples.rows());
   }
 
+  // All that samples have said so far. What several machines have added up on one dictionary are
+  // parts of one sum.
+  struct Sums {
+    RowMatrix normal;
+    RowMatrix right;
+    Vector squares;
+    double outside;
+    double count;
+    double used;
+  };
+
+  Sums sums() const { return {normal_, right_, squares_, outside_, count_, used_}; }
+
+  void add(const Sums& other) {
+    require(other.normal.rows() == normal_.rows() && other.normal.cols() == normal_.cols() &&
+                other.right.rows() == right_.rows() && other.right.cols() == right_.cols() &&
+                other.squares.size() == squares_.size(),
+            "Only sums over the same dictionary and outputs can be added.");
+    for (Index i = 0; i < normal_.rows(); ++i) {
+      for (Index k = 0; k < normal_.cols(); ++k) normal_(i, k) += other.normal(i, k);
+      for (Index c = 0; c < right_.cols(); ++c) right_(i, c) += other.right(i, c);
+    }
+    for (Index c = 0; c < squares_.size(); ++c) squares_(c) += other.squares(c);
+    outside_ += other.outside;
+    count_ += other.count;
+    used_ += other.used;
+  }
+
   const RowMatrix& normal() const { return normal_; }
   const RowMatrix& right() const { return right_; }
   double count() const { return count_; }

@@ -55,6 +55,31 @@ struct Merge {
     return top;
   }
 
+  // The same to a few digits, enough to choose from many pairs: the highest of some places, or of
+  // the parabola through it and its neighbours.
+  static Merge roughly_best(double kappa, double aa, double ab, double bb) {
+    const double log_kappa = std::log(std::max(kappa, std::numeric_limits<double>::min()));
+    constexpr Index steps = 8;
+    double powers[steps + 1], values[steps + 1];  // kappa^((i / steps)^2)
+    for (Index i = 0; i <= steps; ++i) {
+      const double h = static_cast<double>(i) / steps;
+      powers[i] = std::exp(log_kappa * h * h);
+    }
+    for (Index i = 0; i <= steps; ++i) {
+      const double a = powers[steps - i], b = powers[i];
+      values[i] = aa * a * a + 2 * ab * a * b + bb * b * b;
+    }
+    const Index top = std::max_element(values, values + steps + 1) - values;
+    Merge best{static_cast<double>(top) / steps, powers[steps - top], powers[top], values[top]};
+    if (top == 0 || top == steps) return best;
+    const double bend = values[top - 1] - 2 * values[top] + values[top + 1];
+    if (!(bend < 0)) return best;
+    const double h = best.h + 0.5 * (values[top - 1] - values[top + 1]) / bend / steps;
+    const double a = std::exp(log_kappa * (1 - h) * (1 - h)), b = std::exp(log_kappa * h * h);
+    const double value = aa * a * a + 2 * ab * a * b + bb * b * b;
+    return value > best.value ? Merge{h, a, b, value} : best;
+  }
+
   // The same place to the last digits. A maximum is flat: by its values alone it is found to half
   // of them, and the other half would be rounding. Its slope crosses zero steeply.
   Merge sharpened(double kappa, double aa, double ab, double bb) const {

@@ -93,6 +93,45 @@ class Newcomers {
     return shares;
   }
 
+  // A point that comes from elsewhere than the block, and is independent.
+  struct Newcomer {
+    Vector coefficients;  // K^-1 K(basis, x)
+    Vector schur;         // K(N, x) - A' K(basis, x)
+    Vector within;        // S^-1 times that
+    double corner;        // k(x, x) - K(x, basis) K^-1 K(basis, x)
+    double left;          // what remains of it beside the other newcomers
+    Vector lost;  // its inner products with the directions of points that have left the basis
+  };
+
+  // It is the last of them, after all those of the block.
+  void append(const Newcomer& x) {
+    const Index before = schur_.rows(), width = coefficients_.columns();
+    coefficients_.resize(before + 1);
+    double* row = coefficients_.row(before).data();
+    std::fill(std::copy_n(x.coefficients.data(), basis_size_, row), row + width, 0.0);
+    const RowMatrix schur = schur_.all(), lost = lost_.all();
+    auto kept = schur_.resize(before + 1, before + 1);
+    std::fill_n(kept.data(), kept.size(), 0.0);
+    kept.topLeftCorner(before, before) = schur;
+    for (Index k = 0; k < size(); ++k) {
+      const Index i = present_[static_cast<std::size_t>(k)];
+      kept(i, before) = kept(before, i) = x.schur(k);
+    }
+    kept(before, before) = x.corner;
+    auto all_lost = lost_.resize(lost.rows(), before + 1);
+    all_lost.leftCols(before) = lost;
+    all_lost.col(before) = x.lost;
+    RowMatrix pivot(1, 1), coefficients(1, size());
+    pivot(0, 0) = std::sqrt(x.left);
+    coefficients.row(0) = x.within.transpose();
+    GramFactor own;
+    own.assign_inverse_of(pivot);
+    factor_.append(coefficients, own);
+    present_.push_back(before);
+    rows_.clear();
+    for (const Index i : present_) rows_.push_back(coefficients_.row(i).data());
+  }
+
   // Newcomer k goes. pivot_row: as GramFactor::remove() has it.
   void remove(Index k, Eigen::Ref<Vector> pivot_row) {
     factor_.remove(k, pivot_row);
@@ -101,7 +140,7 @@ class Newcomers {
   }
 
   // values <- S^-1 values, one number per newcomer.
-  void solve(Eigen::Ref<Vector> values) {
+  void solve(Eigen::Ref<Vector> values) const {
     const auto root = factor_.root();
     for (Index i = size() - 1; i >= 0; --i) {
       double sum = 0;

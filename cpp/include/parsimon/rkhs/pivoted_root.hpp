@@ -23,8 +23,8 @@ namespace parsimon {
 //   remainder() = S(Z, Z) - S(Z, N) S(N, N)^-1 S(N, Z),  the inner products of what is left of Z.
 class PivotedRoot {
  public:
-  // The points may have to be done without, at a cost of weight * sqrt(pivot) each. Where that may
-  // be more than is affordable in all, pivots down to `finest` are accepted as well.
+  // Dependent points may have to be dropped, at a cost of weight * sqrt(pivot) each. Where that
+  // could be more than `affordable` in all, pivots down to `finest` are accepted as well.
   struct Stakes {
     std::vector<double> weights;
     double affordable = std::numeric_limits<double>::infinity();

@@ -11,6 +11,7 @@
 #include "parsimon/rkhs/function_on_basis.hpp"
 #include "parsimon/rkhs/komp.hpp"
 #include "parsimon/rkhs/merge.hpp"
+#include "parsimon/rkhs/merging.hpp"
 #include "parsimon/rkhs/newcomers.hpp"
 #include "parsimon/rkhs/remove.hpp"
 #include "parsimon/types.hpp"
@@ -55,9 +56,9 @@ class SparseFunction : public FunctionOnBasis {
  public:
   using FunctionOnBasis::FunctionOnBasis;
 
-  // The part of a step that may throw: it changes nothing yet. Two functions that are prepared
-  // move together or not at all.
+  // What a step needs of the kernel: nothing changes yet.
   void prepare(const Move& move) {
+    remember(static_cast<Index>(move.active.size()));
     if (move.adds_nothing()) return;
     if (move.limit.needs_no_factor()) return prepare_uncompressed(move);
     const auto count = static_cast<Index>(move.active.size());
@@ -72,23 +73,24 @@ class SparseFunction : public FunctionOnBasis {
     auto cross = candidates_.cross().all();
     linalg::select_columns(move.batch.kernel_values.all(), move.active, count, cross, old);
     dependents_.refresh(dictionary_, factor_);
+    factor_.reserve(basis_size() + candidates_.size());
     if (statistics_) statistics_->reserve(basis_size() + candidates_.size());
     drifted_ = has_drifted();
     spoilt_ = model_order() - basis_size() > kMostOutside && is_spoilt();
   }
 
-  // The rest of it. The report is valid until the next step.
+  // The rest of it. If it throws, because memory has run out or it was interrupted, it has changed
+  // nothing; if something else does after it, undo() takes it back, statistics only if they were
+  // told to remember. The report is valid until the next step.
   const CompressionReport& apply(const Move& move) {
-    start_report();
-    shift(move.shrink, move.increments);
-    if (move.adds_nothing()) return report_;
-    if (move.limit.needs_no_factor()) {
-      append_uncompressed(move);
-      reduce(move.limit);
-    } else {
-      project(move);
+    try {
+      start_report();
+      shift(move.shrink, move.increments);
+      if (!move.adds_nothing()) grow_and_shrink(move);
+    } catch (...) {
+      undo();
+      throw;
     }
-    report_.model_order = model_order();
     return report_;
   }
 
@@ -99,7 +101,7 @@ class SparseFunction : public FunctionOnBasis {
     return apply(move);
   }
 
-  // f <- KOMP(f, limit)
+  // f <- KOMP(f, limit). If it throws, the function is to be thrown away.
   CompressionReport compress(const Limit& limit) {
     if (changes_ > 0) refactor();
     start_election(true);
@@ -107,6 +109,7 @@ class SparseFunction : public FunctionOnBasis {
     require_finite(candidates_.gram());
     start_report();
     settle(RowMatrix(0, dictionary_.features()), nullptr, limit, stakes(limit.budget));
+    update_statistics();
     // Points that were worth a closer look may be too nearly dependent to build upon.
     if (candidates_.size() > 0) refactor();
     report_.model_order = model_order();
@@ -114,6 +117,16 @@ class SparseFunction : public FunctionOnBasis {
   }
 
  private:
+  void grow_and_shrink(const Move& move) {
+    if (move.limit.needs_no_factor()) {
+      append_uncompressed(move);
+      reduce(move.limit);
+    } else {
+      project(move);
+    }
+    report_.model_order = model_order();
+  }
+
   // Relative to the function's size, which budgets can be told from rounding.
   static constexpr double kResolution = 1e-7;
   // Points outside the basis: so few that they take part in every step, so many that it is too
@@ -137,8 +150,8 @@ class SparseFunction : public FunctionOnBasis {
     }
   }
 
-  // There are many only where the budget does not pay for them. A model that is read back goes on
-  // as it would have: ids count all samples that ever came.
+  // There are many only where the budget does not pay for them. Ids count all samples that were
+  // ever added: a model that is read back goes on as it would have.
   bool is_turn_of_outside(Index count, const Limit& limit) const {
     const Index outside = model_order() - basis_size();
     if (outside <= kFewOutside || dictionary_.next_id() % kTurn < count ||
@@ -180,6 +193,7 @@ class SparseFunction : public FunctionOnBasis {
     const double budget = move.limit.budget;
     const double folded = dependents_.fold(weights_.all(), scored_, budget - report_.error);
     if (folded > 0) report_.error = std::min(budget, report_.error + folded);
+    update_statistics();
   }
 
   void shift(double shrink, const ConstRows& increments) {
@@ -228,6 +242,8 @@ class SparseFunction : public FunctionOnBasis {
     const double for_folding = too_many || (limit.caps_points() && limit.budget == 0)
                                    ? std::numeric_limits<double>::infinity()
                                    : squared_budget;
+    const bool unites = limit.way == Way::unite;
+    if (unites) merging_.start(dictionary_, known, candidates_, samples, weights_.all());
     newcomers_.factorise(factor_, candidates_.cross().all(), candidates_.gram().all(), stakes,
                          dictionary_.kernel().resolution());
     double squared_error = fold(samples, limit.budget, for_folding,
@@ -242,11 +258,17 @@ class SparseFunction : public FunctionOnBasis {
       std::copy_n(candidates_.weights().row(newcomers_.order(i)).data(), weights_.columns(),
                   weights_.row(known + i).data());
     }
-    squared_error = komp_.run(factor_, newcomers_, weights_, protected_basis(), scored_,
-                              squared_budget, squared_error, limit.points - outside);
+    if (unites) merging_.leave_outside(newcomers_);
+    squared_error =
+        komp_.run(factor_, newcomers_, weights_, protected_basis(), scored_, squared_budget,
+                  squared_error, limit.points - outside, unites ? &merging_ : nullptr);
+    first_made_ = dictionary_.next_id();
+    for (Index i = 0; i < candidates_.size(); ++i) {
+      first_made_ = std::max(first_made_, candidates_[i].id + 1);
+    }
     for (const Index position : komp_.removed()) {
       report_.removed.push_back(position < known ? dictionary_.id(position)
-                                                 : candidate(position - known).id);
+                                                 : id_of_newcomer(position - known));
     }
     adopt(known, samples, sample_views);
     report_.error = std::sqrt(squared_error);
@@ -320,9 +342,17 @@ class SparseFunction : public FunctionOnBasis {
   // The i-th candidate in the order of the newcomers: the independent ones first.
   const Candidate& candidate(Index i) const { return candidates_[newcomers_.order(i)]; }
 
+  // Points that merging has made come after them.
+  Index id_of_newcomer(Index i) const {
+    const Index independent = newcomers_.independent();
+    return i < independent ? candidate(i).id : first_made_ + i - independent;
+  }
+
   // Makes the dictionary, the weights and the factor those of the survivors.
   void adopt(Index known, const ConstRows& samples, const View* sample_views) {
-    join_factor();
+    if (newcomers_.size() > 0) {
+      factor_.append(newcomers_.coefficient_rows(), newcomers_.factor());
+    }
     order_.clear();
     const auto place = [&](const Candidate& point) {
       if (point.in_dictionary) {
@@ -335,8 +365,13 @@ class SparseFunction : public FunctionOnBasis {
     for (const Index position : komp_.survivors()) {
       if (position < known) {
         order_.push_back(position);
-      } else {
+      } else if (position - known < newcomers_.independent()) {
         place(candidate(position - known));
+      } else {
+        const Index i = position - known - newcomers_.independent();
+        order_.push_back(dictionary_.size());
+        dictionary_.append(merging_.made_point(i), merging_.made_views(), i, false,
+                           first_made_ + i);
       }
     }
     order_.insert(order_.end(), outside_.begin(), outside_.end());
@@ -357,12 +392,15 @@ class SparseFunction : public FunctionOnBasis {
     dictionary_.select(order_);
   }
 
-  void join_factor() {
-    if (statistics_) statistics_->follow(factor_.turns());
+  // They follow the basis. It is the end of a step, and nothing fails once it has begun: copies of
+  // them, to be taken back, would cost more than all else in it.
+  void update_statistics() {
+    if (!statistics_) return;
+    const RowMatrix shares = newcomers_.shares_of_lost();
+    statistics_->reserve(basis_size(), static_cast<Index>(factor_.turns().size()));
+    statistics_->follow(factor_.turns());
     factor_.forget_turns();
-    if (newcomers_.size() == 0) return;
-    factor_.append(newcomers_.coefficient_rows(), newcomers_.factor());
-    if (statistics_) statistics_->grow(newcomers_.shares_of_lost());
+    if (shares.rows() > 0) statistics_->grow(shares);
   }
 
   // -- without a factor --------------------------------------------------------------------------
@@ -401,8 +439,7 @@ class SparseFunction : public FunctionOnBasis {
     }
   }
 
-  // Points go one by one until there are no more than allowed. Nothing throws: merging asks a
-  // kernel that never does.
+  // Points go one by one until there are no more than allowed.
   void reduce(const Limit& limit) {
     if (model_order() <= limit.points) return;
     LoosePoints points{dictionary_, weights_, scored_, self_kernel_, report_.removed};
@@ -422,6 +459,8 @@ class SparseFunction : public FunctionOnBasis {
   RowBuffer outside_weights_;
   Newcomers newcomers_;
   Komp komp_;
+  Merging merging_;
+  Index first_made_ = 0;  // the id of the first point that merging has made in this step
   CompressionReport report_;
   std::vector<Index> order_;
   std::vector<Index> outside_;

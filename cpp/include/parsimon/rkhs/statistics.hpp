@@ -8,6 +8,7 @@
 
 #include "parsimon/linalg/products.hpp"
 #include "parsimon/linalg/triangular.hpp"
+#include "parsimon/memory/kept_triangle.hpp"
 #include "parsimon/memory/row_buffer.hpp"
 #include "parsimon/memory/zeroed_square.hpp"
 #include "parsimon/rkhs/gram_factor.hpp"
@@ -40,9 +41,19 @@ class Statistics {
   auto solution() const { return solution_.all(); }
   auto solution() { return solution_.all(); }
 
-  // Room for a basis of this size: what follows then throws nothing.
+  // Room for a basis of this size, and for this many points that leave it before others join: what
+  // follows then throws nothing.
+  void reserve(Index size, Index gone) {
+    reserve(size);
+    lost_normal_.resize(gone, size_);
+    lost_corner_.resize(gone, gone);
+    lost_right_.resize(gone, outputs());
+    lost_solution_.resize(gone, outputs());
+    panel_.resize(size_, linalg::padded(std::max(kTurnedRows, outputs())));
+  }
   void reserve(Index size) {
     if (size > normal_.size()) {
+      kept_.release();
       ZeroedSquare grown(linalg::padded(size + size / 4));
       for (Index i = 0; i < size_; ++i) std::copy_n(normal_.row(i), i + 1, grown.row(i));
       normal_.swap(grown);
@@ -95,8 +106,27 @@ class Statistics {
     size_ += added;
   }
 
+  // From now on, and until forget_kept(), undo() brings back what there is, all of it.
+  void remember() {
+    forget_kept();
+    kept_.start(size_);
+    kept_.keep(normal_, 0);
+    kept_right_.copy_from(right_);
+    kept_solution_.copy_from(solution_);
+    kept_.is_whole = true;
+  }
+  void forget_kept() noexcept { kept_.is_whole = false; }
+  void undo() noexcept {
+    if (!kept_.is_whole) return;
+    forget_kept();
+    size_ = kept_.size();
+    kept_.bring_back(normal_);
+    std::swap(right_, kept_right_);
+    std::swap(solution_, kept_solution_);
+  }
+
   // Points have left it, one after the other. What was said along the directions that went is known
-  // until the next time.
+  // until the next time. Like grow() of their shares, it throws nothing once there is room.
   void follow(const std::vector<Turn>& turns) {
     const auto gone = static_cast<Index>(turns.size());
     lost_normal_.resize(gone, size_);
@@ -196,14 +226,6 @@ class Statistics {
     right_.all() += sum;
   }
 
-  // r + sum_k phi_k wanted_k'
-  RowMatrix right_with(const ConstRows& features, const ConstRows& wanted) const {
-    RowMatrix sum(size_, outputs());
-    linalg::multiply(features, wanted, sum);
-    sum += right_.all();
-    return sum;
-  }
-
   // L with L L' = H + sum_k h_k phi_k phi_k' + ridge I, the sum over these columns of the features.
   // A ridge that rounding eats up is made larger until there is one; false if none is large enough,
   // because H is not finite.
@@ -264,7 +286,8 @@ class Statistics {
     if (count == 0) return;
     auto weighted = weighted_.resize(size_, count);
     linalg::select_columns(features, columns, count, weighted);
-    roots_ = curvature.array().sqrt();
+    ensure_size(roots_, count);
+    for (Index k = 0; k < count; ++k) roots_(k) = std::sqrt(curvature(k));
     for (Index i = 0; i < size_; ++i) {
       double* row = weighted_.row(i).data();
       for (Index k = 0; k < count; ++k) row[k] *= roots_(k);
@@ -394,6 +417,13 @@ class Statistics {
   RowBuffer panel_;
   RowBuffer weighted_;
   Vector roots_;
+
+  struct KeptNormal : KeptTriangle {
+    bool is_whole = false;
+  };
+  Workspace<KeptNormal> kept_;
+  RowBuffer kept_right_;
+  RowBuffer kept_solution_;
 };
 
 }  // namespace parsimon

@@ -63,7 +63,7 @@ class BudgetSchedule {
     return BudgetSchedule(Kind::adaptive, alpha, control);
   }
 
-  // The rule for a user's max_model_order.
+  // The rule for a user's AdaptiveBudget.
   static BudgetSchedule hold_model_order(double target, double alpha) {
     return adaptive(alpha, ModelOrderControl::relative(target, alpha));
   }

@@ -16,7 +16,8 @@ namespace parsimon {
 // The columns c_m = k(., x_m) / sqrt(k(x_m, x_m)) at n samples, for M chosen points x_m, and what
 // SLKL needs of them: norms c_m'c_m, correlations C'y with the targets of each output and, if they
 // are stored, all products C'C. Without them it keeps the samples, from which columns are computed
-// as they are needed. Never n x n, nor n x M.
+// as they are needed. Never n x n, nor n x M. Where samples have weights, the rows of C and y are
+// multiplied by their roots: a sample of weight 2 is the same as two.
 //
 // Call prepare() once. Immutable afterwards.
 class KernelColumns {
@@ -50,17 +51,29 @@ class KernelColumns {
   const Vector& target_norms() const { return target_norms_; }
 
   // Takes the samples, a block at a time as long as keep_going() says so. Returns how many.
+  // weights: empty, or one for each sample.
   Index prepare(const ConstRows& samples, const ConstRows& targets,
-                const std::function<bool()>& keep_going) {
+                const std::function<bool()>& keep_going, const Vector& weights = Vector()) {
     require(samples.cols() == points_.features() && samples.rows() == targets.rows() &&
                 samples.rows() > 0 && targets.cols() > 0,
             "There must be a row of targets for each sample, and as many features as the columns' "
             "points have.");
     require(samples.allFinite() && targets.allFinite(), "Samples and targets must be finite.");
+    require(weights.size() == 0 || weights.size() == samples.rows(),
+            "There must be a weight for each sample.");
+    roots_.resize(weights.size());
+    for (Index i = 0; i < weights.size(); ++i) {
+      require(std::isfinite(weights(i)) && weights(i) >= 0,
+              "The weights of samples must be finite and not negative.");
+      roots_(i) = std::sqrt(weights(i));
+    }
     targets_ = targets;
+    weigh(0, targets_);
     target_norms_ = Vector::Zero(targets.cols());
     for (Index i = 0; i < targets.rows(); ++i) {
-      for (Index c = 0; c < targets.cols(); ++c) target_norms_(c) += targets(i, c) * targets(i, c);
+      for (Index c = 0; c < targets.cols(); ++c) {
+        target_norms_(c) += targets_(i, c) * targets_(i, c);
+      }
     }
     norms_ = Vector::Zero(size());
     correlations_ = RowMatrix::Zero(size(), targets.cols());
@@ -72,10 +85,11 @@ class KernelColumns {
       const Index count = std::min(kBlock, samples.rows() - start);
       points_.make_views(samples.middleRows(start, count), views);
       columns_at(views, count, block);
+      weigh(start, block);
       for (Index i = 0; i < count; ++i) {
         for (Index m = 0; m < size(); ++m) norms_(m) += block(i, m) * block(i, m);
       }
-      linalg::multiply_transpose_by(block, targets.middleRows(start, count), with_targets);
+      linalg::multiply_transpose_by(block, targets_.middleRows(start, count), with_targets);
       correlations_ += with_targets;
       if (store_products_) linalg::add_self_product(block, products_);
       start += count;
@@ -101,11 +115,20 @@ class KernelColumns {
         columns(i, static_cast<Index>(k)) *= scale_(which[k]);
       }
     }
+    weigh(0, columns);
   }
 
  private:
   // Samples at a time: enough for a product of matrices at full speed.
   static constexpr Index kBlock = 256;
+
+  // Rows of samples from this one on.
+  void weigh(Index start, RowMatrix& rows) const {
+    if (roots_.size() == 0) return;
+    for (Index i = 0; i < rows.rows(); ++i) {
+      for (Index c = 0; c < rows.cols(); ++c) rows(i, c) *= roots_(start + i);
+    }
+  }
 
   void columns_at(const std::vector<View>& views, Index count, RowMatrix& block) const {
     block.resize(count, size());
@@ -118,6 +141,7 @@ class KernelColumns {
   Dictionary points_;
   bool store_products_;
   Vector scale_;
+  Vector roots_;  // of the weights of the samples, if they have any
   RowMatrix targets_;
   Vector target_norms_;
   Vector norms_;

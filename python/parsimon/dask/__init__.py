@@ -1,0 +1,8 @@
+"""Estimators that learn from collections of Dask, on many machines: the model that one would learn.
+
+Needs Dask with its distributed scheduler: ``pip install 'parsimon[dask]'``.
+"""
+
+from ._estimators import POLKClassifier, POLKRegressor
+
+__all__ = ["POLKClassifier", "POLKRegressor"]

@@ -1,0 +1,288 @@
+"""Estimators that learn from collections of Dask."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import KW_ONLY
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
+
+import parsimon
+from parsimon import distributed
+from parsimon._classifier import _gives_probabilities
+from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from parsimon._parameters import estimator
+from parsimon._progress import progress
+
+from ._cluster import Cluster, client_of
+from ._collections import ask, is_lazy, parts_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+def _check_client(name: str, value: Any) -> None:
+    """Leave it until there is something to do: a client cannot be checked without a cluster."""
+
+
+def on_cluster(plain: type, *tables: str) -> Callable[[type], type]:
+    """Give a class the constructor of a plain estimator, and a client."""
+
+    def make(cls: Any) -> Any:
+        cls.__annotations__ = {**_words_of(plain), "client": Any}
+        cls.client = None
+        cls._plain = plain
+        cls._words = {**plain._words, "client": _check_client}  # type: ignore[attr-defined]
+        return estimator(*tables)(cls)
+
+    return make
+
+
+def _words_of(plain: Any) -> dict[str, Any]:
+    return {
+        name: KW_ONLY if name == "_" else word
+        for name, word in plain.__annotations__.items()
+        if name == "_" or name in plain._get_param_names()
+    }
+
+
+class OnCluster:
+    """What all of them share: they learn on a cluster, and predict lazily."""
+
+    client: Any
+    _plain: type
+    # Phases of learning: what was done, seconds since the beginning, and figures.
+    history_: list[dict[str, Any]]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from all samples, forgetting what was learned before.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or list of delayed objects or futures
+            The samples. What is in memory here is cut into parts of 10,000 rows.
+        y : the same
+            Their labels or targets, in partitions of the same lengths.
+        sample_weight : the same, optional
+            Weights of the samples, not negative.
+
+        Returns
+        -------
+        self : estimator
+            The estimator.
+        """
+        local = self._unfitted()
+        return self._learn(
+            X, y, sample_weight, lambda run, watch: distributed.fit(local, run, watch=watch)
+        )
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from more data, such as those of the next day.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or list of delayed objects or futures
+            The samples.
+        y : the same
+            Their labels or targets, in partitions of the same lengths. A label that was never seen
+            adds a class.
+        sample_weight : the same, optional
+            Weights of the samples, not negative.
+
+        Returns
+        -------
+        self : estimator
+            The estimator.
+        """
+        if "_model" not in self.__dict__:
+            return self.fit(X, y, sample_weight)
+        local = self._fitted_copy()
+        return self._learn(
+            X, y, sample_weight, lambda run, watch: distributed.partial_fit(local, run, watch=watch)
+        )
+
+    def to_local(self) -> Any:
+        """Return the plain estimator, which knows nothing of Dask.
+
+        Returns
+        -------
+        estimator
+            With what was learned; it can be saved, and go on learning from a stream.
+        """
+        local = self._fitted_copy()
+        local.__dict__.pop("_learned_", None)
+        local._model = local._model.copy()
+        return local
+
+    def save(self, path: Any, *, training: bool = True) -> None:
+        """Write what :meth:`to_local` returns to a file.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to write.
+        training : bool, default=True
+            Whether training is to go on from the file.
+        """
+        self.to_local().save(path, training=training)
+
+    def _to_archive(self) -> Any:
+        return self.to_local()._to_archive()
+
+    def _unfitted(self) -> Any:
+        given = self.get_params(deep=False)  # type: ignore[attr-defined]
+        given.pop("client")
+        return self._plain(**given)
+
+    def _fitted_copy(self) -> Any:
+        self._fitted_model()  # type: ignore[attr-defined]
+        local, given = self._unfitted(), self.get_params(deep=False)  # type: ignore[attr-defined]
+        own = {*given, "history_"}
+        local.__dict__.update({k: v for k, v in vars(self).items() if k not in own})
+        return local
+
+    def _learn(self, X: Any, y: Any, weight: Any, learn: Callable[..., Any]) -> Self:
+        client = client_of(self.client)
+        parts, size = parts_of(X, y, weight)
+        history: list[dict[str, Any]] = []
+        begun = time.perf_counter()
+        name = type(self).__name__
+        with progress(None, enabled=self.verbose >= 1, description=name, unit=" rounds") as bar:  # type: ignore[attr-defined]
+
+            def watch(phase: str, figures: dict[str, float]) -> None:
+                entry = {"phase": phase, "seconds": time.perf_counter() - begun, **figures}
+                history.append(entry)
+                client.log_event("parsimon", {"estimator": name, **entry})
+                bar.describe(f"{name}: {phase}")
+                bar.set_postfix(**figures)
+                bar.update("rounds" in figures)
+
+            learned = learn(Cluster(client, parts, size), watch)
+        fitted = {k: v for k, v in vars(learned).items() if k not in learned.get_params(deep=False)}
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(fitted, history_=history)
+        return self
+
+    def __sklearn_clone__(self) -> Any:
+        given = self.get_params(deep=False)  # type: ignore[attr-defined]
+        client = given.pop("client")
+        copies = {name: clone(value, safe=False) for name, value in given.items()}
+        # Two estimators may have the same client.
+        return type(self)(**copies, client=client)  # type: ignore[call-arg]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "client": None}  # type: ignore[misc]
+
+
+@on_cluster(parsimon.POLKClassifier, OF_CLASSIFIERS)
+class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
+    """:class:`parsimon.POLKClassifier` that learns from data on a cluster of Dask.
+
+    Points are found by the workers, each among its own samples, and merged two by two; the weights
+    are solved from sums over all of them. The model does not depend on how many workers there are,
+    nor on who answers first, but on the partitions of the data.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        By default the one that was made last.
+    {loss, kernel, gamma, class_weight, learning_rate, parsimony, budget, max_points, solver,
+    half_life, schedule, regularization, batch_size, epochs, shuffle, average, refit, dtype, n_jobs,
+    random_state, verbose}
+
+    Attributes
+    ----------
+    history_ : list of dict
+        What was done: "phase", "seconds" since the beginning and, of weights, "rounds", mean "loss"
+        and "points".
+    {dictionary_, weights_, model_order_, expansion_, classes_, n_features_in_, kernel_,
+    learning_rate_, regularization_, budget_, epochs_}
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from distributed import Client
+    >>> from parsimon.dask import POLKClassifier
+    >>> from parsimon.datasets import make_multidist
+    >>> X, y = make_multidist(2000, random_state=0)
+    >>> X, y = da.from_array(X, chunks=(500, -1)), da.from_array(y, chunks=500)
+    >>> with Client(processes=False, dashboard_address=None) as client:  # doctest: +SKIP
+    ...     model = POLKClassifier(client=client, random_state=0).fit(X, y)
+    ...     labels = model.predict(X).compute()
+    """
+
+    def predict(self, X: Any) -> Any:
+        """Return the most likely label of each sample, lazily for collections of Dask.
+
+        {X -> labels}
+        """
+        return ask(X, self.to_local(), "predict") if is_lazy(X) else super().predict(X)
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the values of the learned function, lazily for collections of Dask.
+
+        {X -> values}
+        """
+        lazy = is_lazy(X)
+        return (
+            ask(X, self.to_local(), "decision_function") if lazy else super().decision_function(X)
+        )
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability of each class; only with the logistic loss.
+
+        {X -> probabilities}
+        """
+        return ask(X, self.to_local(), "predict_proba") if is_lazy(X) else super().predict_proba(X)
+
+
+@on_cluster(parsimon.POLKRegressor, OF_REGRESSORS)
+class POLKRegressor(OnCluster, parsimon.POLKRegressor):
+    """:class:`parsimon.POLKRegressor` that learns from data on a cluster of Dask.
+
+    As :class:`POLKClassifier` does; for the squared loss, the weights are those that one machine
+    with all samples would find on these points.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        By default the one that was made last.
+    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, solver, half_life, schedule,
+    regularization, batch_size, epochs, shuffle, average, normalize_y, refit, dtype, n_jobs,
+    random_state, verbose}
+
+    Attributes
+    ----------
+    history_ : list of dict
+        What was done: "phase", "seconds" since the beginning and, of weights, "rounds", mean "loss"
+        and "points".
+    {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, kernel_,
+    learning_rate_, regularization_, budget_, epochs_}
+    """
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the predicted target of each sample, lazily for collections of Dask.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, list of delayed objects or futures, or array-like
+            The samples.
+        return_std : bool, default=False
+            Whether to return standard deviations, too; of samples in memory only.
+
+        Returns
+        -------
+        predictions : of the same kind
+            As the targets in training.
+        deviations : ndarray
+            If asked for.
+        """
+        if not is_lazy(X):
+            return super().predict(X, return_std)
+        if return_std:
+            raise ValueError("Standard deviations are of samples in memory: use to_local().")
+        return ask(X, self.to_local(), "predict")

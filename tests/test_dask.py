@@ -1,0 +1,377 @@
+"""Estimators that learn on a cluster of Dask."""
+
+import functools
+import os
+import pickle
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed")
+
+import dask
+import dask.array as da
+from distributed import Client, LocalCluster
+from sklearn.base import clone
+
+import parsimon
+from parsimon import distributed, load
+from parsimon.dask import POLKClassifier, POLKRegressor
+from parsimon.datasets import make_multidist
+from parsimon.export import dumps
+
+# Through the loopback: what needs no sockets at all asks for the address of this machine.
+QUIET = {"host": "127.0.0.1", "protocol": "tcp://", "dashboard_address": "127.0.0.1:0"}
+QUIET["threads_per_worker"] = 1
+
+
+@pytest.fixture(scope="module")
+def client():
+    cluster = LocalCluster(n_workers=2, processes=False, **QUIET)
+    with cluster, Client(cluster) as client, warnings.catch_warnings():
+        yield client
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Targets, whose weights are solved in a round or two."""
+    X = np.random.default_rng(0).uniform(-1, 1, size=(1500, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
+    return X[:1000], y[:1000], X[1000:], y[1000:]
+
+
+@pytest.fixture(scope="module")
+def labelled():
+    X, y = make_multidist(1000, random_state=0)
+    return X[:500], y[:500], X[500:], y[500:]
+
+
+@pytest.fixture(scope="module")
+def fitted(client, data):
+    return make(client).fit(*chunked(*data[:2]))
+
+
+@pytest.fixture(scope="module")
+def classifier(client, labelled):
+    model = POLKClassifier("logistic", client=client, random_state=0)
+    return model.fit(*chunked(*labelled[:2]))
+
+
+def make(client, **given):
+    return POLKRegressor(client=client, random_state=0, **given)
+
+
+def chunked(X, y, rows=250):
+    return da.from_array(X, chunks=(rows, -1)), da.from_array(y, chunks=rows)
+
+
+# -- the model ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["fitted", "classifier"])
+def test_it_is_the_model_of_a_plain_map_and_reduce(kind, request):
+    X, y, *_ = request.getfixturevalue("data" if kind == "fitted" else "labelled")
+    found = request.getfixturevalue(kind).to_local()
+    parts = [(X[i : i + 250], y[i : i + 250]) for i in range(0, len(X), 250)]
+
+    def map_reduce(step, combine):
+        found = [step(i, *part) for i, part in enumerate(parts)]
+        # Functions are merged two by two, sums are added one after the other.
+        if step.name == "scout" and len(found) == 4:
+            found = [combine(*found[:2]), combine(*found[2:])]
+        return functools.reduce(combine, found)
+
+    plain = distributed.fit(clone(found), map_reduce)
+    assert dumps(plain) == dumps(found)
+
+
+def test_it_does_not_depend_on_the_number_of_workers(fitted, data):
+    with LocalCluster(n_workers=3, processes=False, **QUIET) as cluster, Client(cluster) as client:
+        other = make(client).fit(*chunked(*data[:2]))
+    np.testing.assert_allclose(other.weights_, fitted.weights_, rtol=1e-9)
+    np.testing.assert_array_equal(other.dictionary_, fitted.dictionary_)
+
+
+def test_it_is_as_good_as_on_one_machine(classifier, labelled):
+    X, y, X_test, y_test = labelled
+    one = parsimon.POLKClassifier("logistic", random_state=0).fit(X, y)
+    assert classifier.score(X_test, y_test) > one.score(X_test, y_test) - 0.02
+
+
+def test_weights_of_regression_are_those_of_one_machine(fitted, data):
+    X, y, *_ = data
+    model = fitted.to_local()
+    again = distributed.solve(model, distributed.statistics(model, X, y))
+    scale = np.abs(again.weights_).max()
+    np.testing.assert_allclose(model.weights_, again.weights_, rtol=0, atol=1e-9 * scale)
+
+
+def test_the_next_day(client, data):
+    X, y, X_test, y_test = data
+    model = make(client).partial_fit(*chunked(X[:500], y[:500]))
+    model.partial_fit(*chunked(X[500:], y[500:]))
+    assert model.score(X_test, y_test) > 0.99
+
+
+def test_the_example_of_the_page(client, labelled, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = chunked(*labelled[:2])
+    page = (Path(__file__).resolve().parents[1] / "docs" / "scale.md").read_text(encoding="utf-8")
+    names = {"X": X[:250], "y": y[:250], "tomorrow": (X[250:], y[250:])}
+    exec(re.search(r"```python dask\n(.*?)```", page, re.DOTALL)[1], names)
+    assert names["labels"].shape == (250,)
+    assert load("model.parsimon").score(*labelled[2:]) > 0.9
+
+
+# -- collections ----------------------------------------------------------------------------------
+
+
+def test_collections_of_all_kinds_give_the_same_model(client, fitted, data):
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    X, y, *_ = data
+    rows = [slice(i, i + 250) for i in range(0, 1000, 250)]
+    as_delayed = [dask.delayed(X[part]) for part in rows], [dask.delayed(y[part]) for part in rows]
+    as_futures = (
+        [client.scatter(X[part]) for part in rows],
+        [client.scatter(y[part]) for part in rows],
+    )
+    as_polars = (
+        [dask.delayed(pl.DataFrame)(X[part], schema=["a", "b"]) for part in rows],
+        [dask.delayed(pl.Series)(y[part]) for part in rows],
+    )
+    as_pandas = (
+        [dask.delayed(pd.DataFrame)(X[part], columns=["a", "b"]) for part in rows],
+        [dask.delayed(pd.Series)(y[part]) for part in rows],
+    )
+    for name, (samples, labels) in {
+        "delayed": as_delayed,
+        "futures": as_futures,
+        "polars": as_polars,
+        "pandas": as_pandas,
+        "columns apart": (da.from_array(X, chunks=(250, 1)), da.from_array(y, chunks=250)),
+    }.items():
+        model = make(client).fit(samples, labels)
+        np.testing.assert_array_equal(model.weights_, fitted.weights_, err_msg=name)
+
+
+def test_dataframes_of_dask(client, fitted, data):
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    X, y, X_test, _ = data
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b"]), npartitions=4, sort=False)
+    labels = dd.from_pandas(pd.Series(y), npartitions=4, sort=False)
+    model = make(client).fit(frame, labels)
+    np.testing.assert_array_equal(model.weights_, fitted.weights_)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    tested = pd.DataFrame(X_test, columns=["a", "b"], index=range(7, 7 + len(X_test)))
+    lazy = dd.from_pandas(tested, npartitions=2, sort=False)
+    expected = model.to_local().predict(tested)
+    found = model.predict(lazy)
+    assert isinstance(found, dd.Series)
+    pd.testing.assert_series_equal(
+        found.compute(), pd.Series(expected, index=tested.index), check_names=False
+    )
+
+
+def test_predictions_are_lazy(client, classifier, labelled):
+    X_test = labelled[2]
+    samples = da.from_array(X_test, chunks=(200, -1))
+    local = classifier.to_local()
+    for method in ("predict", "decision_function", "predict_proba"):
+        lazy = getattr(classifier, method)(samples)
+        expected = getattr(local, method)(X_test)
+        assert isinstance(lazy, da.Array)
+        assert lazy.shape == expected.shape
+        assert lazy.dtype == expected.dtype
+        assert lazy.chunks[0] == samples.chunks[0]
+        np.testing.assert_array_equal(lazy.compute(), expected)
+        parts = getattr(classifier, method)([dask.delayed(X_test[:9]), client.scatter(X_test[9:])])
+        np.testing.assert_array_equal(np.concatenate(dask.compute(*parts)), expected)
+        np.testing.assert_array_equal(getattr(classifier, method)(X_test), expected)
+
+
+def test_probabilities_need_the_logistic_loss():
+    with pytest.raises(AttributeError, match="predict_proba"):
+        POLKClassifier().predict_proba  # noqa: B018
+
+
+def test_unknown_lengths_and_weights(client, fitted, data):
+    X, y, X_test, _ = data
+    samples, labels = chunked(X, y)
+    known = samples[:, 0] < np.inf
+    model = make(client).fit(samples[known], labels[known], da.ones(1000, chunks=250))
+    np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=0, atol=1e-6)
+    lazy = model.predict(da.from_array(X_test, chunks=(250, -1)))
+    np.testing.assert_array_equal(lazy.compute(), model.predict(X_test))
+
+
+def test_samples_in_memory(client, data):
+    X, y, X_test, y_test = data
+    assert make(client).fit(X, y).score(X_test, y_test) > 0.99
+
+
+# -- conventions ----------------------------------------------------------------------------------
+
+
+def test_the_plain_estimator(fitted, data, tmp_path):
+    X, y, X_test, _ = data
+    local = fitted.to_local()
+    assert type(local) is parsimon.POLKRegressor
+    assert "client" not in local.get_params()
+    expected = local.predict(X_test)
+    fitted.save(tmp_path / "model.parsimon")
+    np.testing.assert_array_equal(load(tmp_path / "model.parsimon").predict(X_test), expected)
+    assert dumps(fitted) == dumps(local)
+    local.partial_fit(X[:100], y[:100])
+    np.testing.assert_array_equal(fitted.predict(X_test), expected)
+
+
+def test_clones_have_the_client_and_pickles_do_not(client, fitted, data):
+    assert clone(fitted).client is client
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.client is None
+    np.testing.assert_array_equal(again.predict(data[2]), fitted.predict(data[2]))
+    again.partial_fit(*chunked(*data[:2]))  # with the client that there is
+
+
+@pytest.mark.parametrize("name", ["POLKClassifier", "POLKRegressor"])
+def test_parameters_are_those_of_the_plain_estimator(name):
+    plain, mine = getattr(parsimon, name), getattr(parsimon.dask, name)
+    assert mine().get_params() == {**plain().get_params(), "client": None}
+    assert mine("huber" if name.endswith("Regressor") else "logistic").loss != plain().loss
+    with pytest.raises(ValueError, match="learning_rate must be"):
+        mine(learning_rate=-1).fit(np.zeros((3, 1)), [0, 1, 0])
+
+
+def test_what_is_told(client, fitted, classifier):
+    phases = [entry["phase"] for entry in fitted.history_]
+    assert phases[:3] == ["look", "points", "weights"]
+    assert {"seconds", "rounds", "loss", "points"} <= set(fitted.history_[-1])
+    assert any(event["phase"] == "weights" for _, event in client.get_events("parsimon"))
+    names = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
+    wanted = ("look", "draw", "scout", "scout-merge", "coordinates", "round", "round-add")
+    assert {f"parsimon-{name}" for name in wanted} <= names
+
+
+def test_progress_is_shown(client, data, capsys):
+    pytest.importorskip("tqdm")
+    make(client, verbose=1).fit(*chunked(*data[:2]))
+    assert "points=" in capsys.readouterr().err
+
+
+# -- sentences ------------------------------------------------------------------------------------
+
+
+def test_bad_partitions_are_named_and_the_cluster_goes_on(client, fitted, data):
+    X, y, *_ = data
+    model = make(client).fit(*chunked(X, y))
+    bad = X.copy()
+    bad[600, 0] = np.nan
+    with pytest.raises(ValueError, match=r"Partition 2: Input X contains NaN"):
+        model.fit(*chunked(bad, y))
+    np.testing.assert_array_equal(model.weights_, fitted.weights_)  # as it was
+    model.fit(*chunked(X, y))
+
+
+def test_chunks_that_do_not_fit(client, data):
+    X, y, *_ = data
+    with pytest.raises(ValueError, match="4 partitions and y has 2"):
+        make(client).fit(chunked(X, y)[0], da.from_array(y, chunks=500))
+    with pytest.raises(ValueError, match="Partition 0: X has 250 samples there and y has 400"):
+        make(client).fit(chunked(X, y)[0], da.from_array(y, chunks=(400, 100, 250, 250)))
+
+
+def test_clients_that_are_none(data):
+    with pytest.raises(TypeError, match=r"distributed\.Client or None; got str"):
+        make("localhost").fit(*chunked(*data[:2]))
+
+
+def test_no_cluster():
+    code = """
+        import numpy as np
+        from parsimon.dask import POLKClassifier
+        try:
+            POLKClassifier().fit(np.zeros((3, 1)), [0, 1, 0])
+        except ValueError as error:
+            print(error)
+    """
+    assert "There is no Dask cluster" in python(code)
+
+
+def test_without_dask():
+    code = """
+        import sys
+        sys.modules["distributed"] = None
+        import parsimon
+        try:
+            import parsimon.dask
+        except ImportError as error:
+            print(error)
+    """
+    assert "pip install 'parsimon[dask]'" in python(code)
+
+
+def python(code):
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True, text=True
+    ).stdout
+
+
+# -- faults ---------------------------------------------------------------------------------------
+
+
+def test_waiting_that_ends_early_leaves_the_cluster_usable(client, data, monkeypatch):
+    X, y, *_ = data
+    slow = chunked(X, y)[0].map_blocks(lambda block: time.sleep(0.3) or block, dtype=float)
+    timer = threading.Timer(0.15, interrupt)
+    timer.start()
+    model = make(client)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(slow, chunked(X, y)[1])
+    finally:
+        timer.join()
+    assert not hasattr(model, "weights_")
+    assert client.submit(lambda: 3).result(timeout=20) == 3
+    make(client).fit(*chunked(X, y))
+
+
+def interrupt():
+    import _thread
+
+    _thread.interrupt_main()
+
+
+def test_data_that_are_made_again_are_not_kept(client, fitted, data, monkeypatch):
+    X, y, *_ = data
+    monkeypatch.setattr("parsimon.dask._cluster._ROOM", 0.0)
+    model = make(client).fit(*chunked(X, y))
+    np.testing.assert_array_equal(model.weights_, fitted.weights_)
+
+
+@pytest.mark.slow
+def test_workers_that_die_do_not_change_the_model():
+    X, y = make_multidist(8000, random_state=0)
+    random = np.random.default_rng(0)
+    with LocalCluster(n_workers=4, **QUIET) as cluster, Client(cluster) as client:
+        model = POLKClassifier(client=client, random_state=0)
+        expected = model.fit(*chunked(X, y, 500)).weights_
+        for _ in range(3):
+            nanny = list(cluster.workers.values())[random.integers(4)]
+            timer = threading.Timer(random.uniform(0.1, 3), lambda pid=nanny.pid: os.kill(pid, 9))
+            timer.start()
+            try:
+                found = model.fit(*chunked(X, y, 500)).weights_
+            finally:
+                timer.join()
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+            client.wait_for_workers(4, timeout=60)
