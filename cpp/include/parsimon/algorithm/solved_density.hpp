@@ -125,6 +125,8 @@ class SolvedDensity : public Learner {
   void density(const ConstRows& points, Eigen::Ref<Vector> values) const {
     log_density(points, values);
     values = values.array().exp();
+    // Packets of values cut exp off at the smallest double.
+    detail::outside(domain_, points, 0, values);
   }
 
  private:
