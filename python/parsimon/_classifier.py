@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from . import _class_weight, _core, _stream
@@ -21,7 +20,9 @@ from ._formula import Classes, Head
 from ._labels import Labels
 from ._model import DRIFT, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from ._parameters import WORDS
+from ._sklearn import ClassifierMixin
 from ._stream import NOTHING, Samples, checked_weight
+from ._types import ClassWeight
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -49,7 +50,7 @@ def _gives_probabilities(estimator: Classifier) -> bool:
 class Classifier(ClassifierMixin, ModelEstimator):
     """A classifier that learns from a stream; what it minimises is the subclass's to say."""
 
-    class_weight: Mapping[Any, float] | str | None
+    class_weight: ClassWeight
     classes_: NDArray[Any]
     _counts_: Array  # how many samples of each class there were, if it matters
 

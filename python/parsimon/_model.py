@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _io
@@ -21,6 +20,7 @@ from ._first_samples import is_kept
 from ._formula import Head, Values
 from ._parameters import WORDS, check_together
 from ._primal import read_model
+from ._sklearn import BaseEstimator
 from ._stream import block_rows
 from ._threads import threads_of
 from .expansion import KernelExpansion
@@ -83,6 +83,11 @@ class ModelEstimator(BaseEstimator):
 
     kernel: Kernel | str
     n_jobs: int | None
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    epochs_: int
+    _model: Any
+    _kernel_: Kernel
 
     # What the hyper-parameters may be.
     _words: ClassVar[Mapping[str, Check]] = WORDS

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
 
 from . import _core, _stream
 from ._docs import OF_REGRESSORS, documented
@@ -18,6 +17,7 @@ from ._formula import Head, Values
 from ._model import DRIFT, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator, is_finite
 from ._newton import finish_fit, least_squares
 from ._parameters import WORDS
+from ._sklearn import RegressorMixin
 from ._stream import Samples, checked_weight
 from ._targets import Targets
 
@@ -61,6 +61,8 @@ class Regressor(RegressorMixin, ModelEstimator):
     normalize_y: bool
     refit: bool
     intercept_: Array
+    _scale_: Array
+    _single_: bool
 
     learning_rate_ = LEARNING_RATE
     regularization_ = REGULARIZATION

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -18,9 +17,19 @@ from ._parameters import estimator
 from ._refine import refine, refine_on
 from ._regressor import Regressor
 from ._stream import Samples
+from ._types import (
+    AnyKernel,
+    Auto,
+    ClassifierLoss,
+    ClassWeight,
+    Gamma,
+    Maintenance,
+    Refine,
+    Schedule,
+    Solver,
+)
 from .kernels import Kernel
 from .polk import new_polk
-from .schedules import PowerLaw
 
 __all__ = ["MAINTENANCE", "BSGDClassifier", "BSGDRegressor"]
 
@@ -118,24 +127,24 @@ class BSGDClassifier(Classifier):
     True
     """
 
-    loss: str = "hinge"
+    loss: ClassifierLoss = "hinge"
     _: KW_ONLY
-    kernel: Kernel | str = "auto"
-    gamma: float | str = "scale"
-    class_weight: Mapping[Any, float] | str | None = None
+    kernel: AnyKernel = "auto"
+    gamma: Gamma = "scale"
+    class_weight: ClassWeight = None
     max_points: int = 100
-    maintenance: str = "merge"
+    maintenance: Maintenance = "merge"
     maintenance_rate: float = 1000.0
-    solver: str = "newton"
-    learning_rate: float | str = "auto"
-    schedule: PowerLaw | str = "constant"
-    regularization: float | str = "auto"
+    solver: Solver = "newton"
+    learning_rate: float | Auto = "auto"
+    schedule: Schedule = "constant"
+    regularization: float | Auto = "auto"
     batch_size: int = 1
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | Detector | None = "auto"
-    refine: bool | tuple[str, ...] = False
+    half_life: float | Auto | Detector | None = "auto"
+    refine: Refine = False
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -185,22 +194,22 @@ class BSGDRegressor(Regressor):
 
     loss: str = "squared"
     _: KW_ONLY
-    kernel: Kernel | str = "auto"
-    gamma: float | str = "auto"
+    kernel: AnyKernel = "auto"
+    gamma: Gamma = "auto"
     max_points: int = 100
-    maintenance: str = "merge"
+    maintenance: Maintenance = "merge"
     maintenance_rate: float = 1000.0
-    solver: str = "newton"
-    learning_rate: float | str = "auto"
-    schedule: PowerLaw | str = "constant"
-    regularization: float | str = "auto"
+    solver: Solver = "newton"
+    learning_rate: float | Auto = "auto"
+    schedule: Schedule = "constant"
+    regularization: float | Auto = "auto"
     batch_size: int = 1
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | Detector | None = "auto"
+    half_life: float | Auto | Detector | None = "auto"
     normalize_y: bool = True
-    refine: bool | tuple[str, ...] = False
+    refine: Refine = False
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0

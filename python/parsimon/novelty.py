@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import OutlierMixin
 
 from . import _core, _stream
 from ._checks import is_number, number
 from ._drift import Detector, check_half_life
 from ._first_samples import Start
 from ._formula import Head, OneClass
-from ._model import DRIFT, Array, ModelEstimator
+from ._model import DRIFT, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from ._newton import finish_fit
 from ._parameters import WORDS, estimator
+from ._sklearn import OutlierMixin
 from ._stream import NOTHING, Samples, checked_weight
-from .kernels import Kernel
+from ._types import AnyKernel, Auto, Gamma, Precision
 from .polk import compress, new_polk, stop_early
 from .schedules import AdaptiveBudget
 
@@ -101,22 +101,24 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
 
     contamination: float = 0.1
     _: KW_ONLY
-    kernel: Kernel | str = "auto"
-    gamma: float | str = "scale"
+    kernel: AnyKernel = "auto"
+    gamma: Gamma = "scale"
     regularization: float = 0.01
-    learning_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    learning_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    max_points: int | str | None = "auto"
-    half_life: float | str | Detector | None = "auto"
+    max_points: int | Auto | None = "auto"
+    half_life: float | Auto | Detector | None = "auto"
     batch_size: int = 32
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
-    dtype: str = "float64"
+    dtype: Precision = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
 
+    learning_rate_ = LEARNING_RATE
+    regularization_ = REGULARIZATION
     drift_ = DRIFT
 
     _words = {

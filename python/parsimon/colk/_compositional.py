@@ -18,8 +18,9 @@ from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelE
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
 from parsimon._stream import Samples, checked_weight
+from parsimon._types import AnyKernel, Auto, Gamma, Schedule
 from parsimon.kernels import Kernel
-from parsimon.schedules import AdaptiveBudget, PowerLaw
+from parsimon.schedules import AdaptiveBudget
 
 from . import _functions
 from ._risk import RISK_ENTRIES, risk_trace
@@ -149,20 +150,20 @@ class CompositionalLearner(ModelEstimator):
     check: bool = False
     n_inner: int = 1
     n_outputs: int = 1
-    kernel: Kernel | str = "rbf"
-    gamma: float | str = "scale"
-    learning_rate: float | str = "auto"
+    kernel: AnyKernel = "rbf"
+    gamma: Gamma = "scale"
+    learning_rate: float | Auto = "auto"
     tracking_rate: float = 0.1
-    parsimony: float | str = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    schedule: PowerLaw | str = "constant"
-    tracking_schedule: PowerLaw | str = "constant"
+    schedule: Schedule = "constant"
+    tracking_schedule: Schedule = "constant"
     regularization: float = 0.0
     batch_size: int = 32
     epochs: int = 1
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = "auto"
+    half_life: float | Auto | None = "auto"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0

@@ -18,9 +18,10 @@ from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelE
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
 from parsimon._stream import Samples
+from parsimon._types import AnyKernel, Auto, Gamma, PolicyMethod, Schedule
 from parsimon.expansion import KernelExpansion
 from parsimon.kernels import Constant, Kernel
-from parsimon.schedules import AdaptiveBudget, PowerLaw
+from parsimon.schedules import AdaptiveBudget
 
 from ._least_squares_td import Differences, projected_error, warn_if_worse_than_constant
 
@@ -172,26 +173,26 @@ class PolicyEvaluator(ModelEstimator):
     True
     """
 
-    method: str = "lstd"
+    method: PolicyMethod = "lstd"
     _: KW_ONLY
     discount: float = 0.9
     trace_decay: float = 0.0
     refit: bool = False
-    kernel: Kernel | str = "rbf"
-    gamma: float | str = "scale"
-    learning_rate: float | str = "auto"
-    tracking_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    kernel: AnyKernel = "rbf"
+    gamma: Gamma = "scale"
+    learning_rate: float | Auto = "auto"
+    tracking_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
     max_points: int | None = None
-    schedule: PowerLaw | str = "constant"
-    tracking_schedule: PowerLaw | str = "constant"
+    schedule: Schedule = "constant"
+    tracking_schedule: Schedule = "constant"
     regularization: float = 0.0
     batch_size: int = 32
     epochs: int = 1
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = None
+    half_life: float | Auto | None = None
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0

@@ -18,9 +18,10 @@ from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelE
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
 from parsimon._stream import Samples
+from parsimon._types import AnyKernel, Auto, Gamma, QMethod, Schedule, Solver
 from parsimon.expansion import KernelExpansion, komp
 from parsimon.kernels import Constant, Kernel
-from parsimon.schedules import AdaptiveBudget, PowerLaw
+from parsimon.schedules import AdaptiveBudget
 
 from ._action_values import ActionValues, LeastSquares, Replay, is_replay, novel
 from ._policy import check_discount, column_of, numbers_of
@@ -167,19 +168,19 @@ class QLearner(ModelEstimator):
     """
 
     n_actions: int = 2
-    method: str = "q"
+    method: QMethod = "q"
     _: KW_ONLY
     discount: float = 0.99
-    solver: str = "newton"
+    solver: Solver = "newton"
     memory: int = 10_000
     novelty: float = 0.01
-    kernel: Kernel | str = "rbf"
-    gamma: float | str = "scale"
-    learning_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    kernel: AnyKernel = "rbf"
+    gamma: Gamma = "scale"
+    learning_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
     max_points: int | None = None
-    schedule: PowerLaw | str = "constant"
+    schedule: Schedule = "constant"
     regularization: float = 0.0
     batch_size: int = 32
     epochs: int = 1

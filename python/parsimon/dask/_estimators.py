@@ -14,7 +14,7 @@ import parsimon
 from parsimon import distributed
 from parsimon._classifier import _gives_probabilities
 from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS
-from parsimon._parameters import estimator
+from parsimon._parameters import Class, dataclass_transform, estimator
 from parsimon._progress import progress
 
 from ._cluster import Cluster, client_of
@@ -28,12 +28,12 @@ def _check_client(name: str, value: Any) -> None:
     """Leave it until there is something to do: a client cannot be checked without a cluster."""
 
 
-def on_cluster(plain: type, *tables: str) -> Callable[[type], type]:
+@dataclass_transform()
+def on_cluster(plain: type, *tables: str) -> Callable[[Class], Class]:
     """Give a class the constructor of a plain estimator, and a client."""
 
     def make(cls: Any) -> Any:
-        cls.__annotations__ = {**_words_of(plain), "client": Any}
-        cls.client = None
+        cls.__annotations__ = {**_words_of(plain), **cls.__annotations__}
         cls._plain = plain
         cls._words = {**plain._words, "client": _check_client}  # type: ignore[attr-defined]
         return estimator(*tables)(cls)
@@ -214,6 +214,9 @@ class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
     ...     labels = model.predict(X).compute()
     """
 
+    _: KW_ONLY
+    client: Any = None
+
     def predict(self, X: Any) -> Any:
         """Return the most likely label of each sample, lazily for collections of Dask.
 
@@ -263,6 +266,9 @@ class POLKRegressor(OnCluster, parsimon.POLKRegressor):
     {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, kernel_,
     learning_rate_, regularization_, budget_, epochs_}
     """
+
+    _: KW_ONLY
+    client: Any = None
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the predicted target of each sample, lazily for collections of Dask.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
@@ -18,7 +18,9 @@ from parsimon._checks import check_count, choice, is_integer
 from parsimon._model import Array
 from parsimon._parameters import WORDS
 from parsimon._parameters import estimator as with_constructor
+from parsimon._sklearn import BaseEstimator, RegressorMixin
 from parsimon._threads import check_n_jobs
+from parsimon._types import SparsityRule
 
 from ._estimators import SLKLRegressor
 from ._path import sparsity_path
@@ -89,7 +91,7 @@ class SLKLRegressorCV(RegressorMixin, BaseEstimator):
     n_sparsities: int = 20
     span: float = 1e-6
     cv: Any = 5
-    rule: str = "best"
+    rule: SparsityRule = "best"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0

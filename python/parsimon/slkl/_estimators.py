@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
 
 from parsimon import _class_weight
 from parsimon._class_weight import check_class_weight, times
@@ -17,9 +16,10 @@ from parsimon._formula import Classes, Head, Values
 from parsimon._labels import Labels
 from parsimon._model import Array
 from parsimon._parameters import estimator
+from parsimon._sklearn import ClassifierMixin, RegressorMixin
 from parsimon._stream import checked_weight
 from parsimon._targets import Targets
-from parsimon.kernels import Kernel
+from parsimon._types import Auto, ClassWeight, Columns, CoordinateStep, Gamma, Selection, SLKLKernel
 
 from ._common import SLKL
 
@@ -216,12 +216,12 @@ class SLKLClassifier(ClassifierMixin, SLKL):
     """
 
     _: KW_ONLY
-    kernel: Kernel | str = "rbf"
-    gamma: float | str = "scale"
-    class_weight: Mapping[Any, float] | str | None = None
+    kernel: SLKLKernel = "rbf"
+    gamma: Gamma = "scale"
+    class_weight: ClassWeight = None
     n_columns: int | float | None = None
-    columns: Any = "random"
-    sparsity: float | str = "auto"
+    columns: Columns = "random"
+    sparsity: float | Auto = "auto"
     nu: float | None = None
     regularization: float = 1.0
     separate: bool = False
@@ -229,9 +229,9 @@ class SLKLClassifier(ClassifierMixin, SLKL):
     center: bool = True
     tol: float = 1e-5
     max_iter: int = 1000
-    step: str = "exact"
-    selection: str = "shrinking"
-    store_columns: bool | str = "auto"
+    step: CoordinateStep = "exact"
+    selection: Selection = "shrinking"
+    store_columns: bool | Auto = "auto"
     warm_start: bool = False
     n_jobs: int | None = None
     random_state: Any = None
@@ -255,6 +255,7 @@ class SLKLClassifier(ClassifierMixin, SLKL):
             shown = [1] if classes == 2 else np.arange(classes)
             targets = np.where(numbers == shown, 1.0, -1.0)
             self._learn(X, targets, labels.fitted(), times(weight, by_class))
+        self.classes_: NDArray[Any]
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:

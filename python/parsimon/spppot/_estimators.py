@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -13,9 +12,24 @@ from parsimon._docs import OF_CLASSIFIERS, OF_STEPS
 from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION
 from parsimon._parameters import WORDS, estimator
 from parsimon._stream import Samples
-from parsimon.kernels import Kernel
+from parsimon._types import (
+    AnyKernel,
+    Auto,
+    Bandwidth,
+    ClassWeight,
+    DensityKernel,
+    Gamma,
+    Gradient,
+    GridSize,
+    Mirror,
+    MirrorMethod,
+    Precision,
+    Scales,
+    Schedule,
+    Solver,
+)
 from parsimon.polk import new_polk
-from parsimon.schedules import AdaptiveBudget, PowerLaw
+from parsimon.schedules import AdaptiveBudget
 
 from ._base import Intensity
 from ._settings import hybrid_model, newton_model, spppot_model
@@ -194,24 +208,24 @@ class SPPPOTIntensity(Intensity):
     window: Any = None
     periodic: Any = None
     covariates: Any = None
-    grid_size: Any = "auto"
-    kernel: Kernel | str = "rbf"
-    bandwidth: Any = "auto"
-    scales: int | str = "auto"
-    solver: str = "newton"
-    learning_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    grid_size: GridSize = "auto"
+    kernel: DensityKernel = "rbf"
+    bandwidth: Bandwidth = "auto"
+    scales: Scales = "auto"
+    solver: Solver = "newton"
+    learning_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    schedule: PowerLaw | str = "constant"
+    schedule: Schedule = "constant"
     batch_size: int = 30
-    mirror: str = "kl"
-    gradient: str = "likelihood"
-    method: str = "mirror_descent"
-    regularization: float | str = "auto"
-    epochs: int | str = "auto"
+    mirror: Mirror = "kl"
+    gradient: Gradient = "likelihood"
+    method: MirrorMethod = "mirror_descent"
+    regularization: float | Auto = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = "auto"
+    half_life: float | Auto | None = "auto"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -278,18 +292,18 @@ class MirrorNewtonIntensity(Intensity):
     window: Any = None
     periodic: Any = None
     covariates: Any = None
-    grid_size: Any = "auto"
-    kernel: Kernel | str = "rbf"
-    bandwidth: Any = "auto"
-    scales: int | str = "auto"
-    solver: str = "newton"
-    regularization: float | str = "auto"
-    learning_rate: float | str = "auto"
-    damping: float | str = "auto"
-    schedule: PowerLaw | str = "constant"
-    epochs: int | str = "auto"
+    grid_size: GridSize = "auto"
+    kernel: DensityKernel = "rbf"
+    bandwidth: Bandwidth = "auto"
+    scales: Scales = "auto"
+    solver: Solver = "newton"
+    regularization: float | Auto = "auto"
+    learning_rate: float | Auto = "auto"
+    damping: float | Auto = "auto"
+    schedule: Schedule = "constant"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
-    half_life: float | str | None = None
+    half_life: float | Auto | None = None
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -366,25 +380,25 @@ class HybridIntensity(Intensity):
     window: Any = None
     periodic: Any = None
     covariates: Any = None
-    grid_size: Any = "auto"
-    kernel: Kernel | str = "rbf"
-    bandwidth: Any = "auto"
-    scales: int | str = "auto"
-    solver: str = "newton"
-    learning_rate: float | str = "auto"
-    newton_learning_rate: float | str = "auto"
-    damping: float | str = "auto"
-    parsimony: float | str = "auto"
+    grid_size: GridSize = "auto"
+    kernel: DensityKernel = "rbf"
+    bandwidth: Bandwidth = "auto"
+    scales: Scales = "auto"
+    solver: Solver = "newton"
+    learning_rate: float | Auto = "auto"
+    newton_learning_rate: float | Auto = "auto"
+    damping: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    schedule: PowerLaw | str = "constant"
+    schedule: Schedule = "constant"
     batch_size: int = 30
-    gradient: str = "likelihood"
-    regularization: float | str = "auto"
-    patience: int | str = "auto"
-    first_phase: int | str = "auto"
-    epochs: int | str = "auto"
+    gradient: Gradient = "likelihood"
+    regularization: float | Auto = "auto"
+    patience: int | Auto = "auto"
+    first_phase: int | Auto = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
-    half_life: float | str | None = None
+    half_life: float | Auto | None = None
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -457,21 +471,21 @@ class SPPPOTClassifier(Classifier):
     """
 
     _: KW_ONLY
-    kernel: Kernel | str = "rbf"
-    gamma: float | str = "scale"
-    class_weight: Mapping[Any, float] | str | None = None
-    learning_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    kernel: AnyKernel = "rbf"
+    gamma: Gamma = "scale"
+    class_weight: ClassWeight = None
+    learning_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
     max_points: int | None = None
-    schedule: PowerLaw | str = "constant"
-    regularization: float | str = "auto"
+    schedule: Schedule = "constant"
+    regularization: float | Auto = "auto"
     batch_size: int = 32
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = "auto"
-    dtype: str = "float64"
+    half_life: float | Auto | None = "auto"
+    dtype: Precision = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0

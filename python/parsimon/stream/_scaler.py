@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from parsimon._checks import check_count, is_number
 from parsimon._docs import documented
 from parsimon._model import is_finite
+from parsimon._sklearn import BaseEstimator, TransformerMixin
 
 from ._columns import columns_of, is_dictionary
 from ._encoding import Encoding, Table
