@@ -20,6 +20,7 @@ from ._first_samples import is_kept
 from ._formula import Head, Values
 from ._parameters import WORDS, check_together
 from ._primal import read_model
+from ._site import linked
 from ._sklearn import BaseEstimator
 from ._stream import block_rows
 from ._threads import threads_of
@@ -78,6 +79,7 @@ def _drift(estimator: ModelEstimator) -> NDArray[np.int64]:
 DRIFT = property(_drift, doc="The samples seen each time the stream was found to have changed.")
 
 
+@linked
 class ModelEstimator(BaseEstimator):
     """An estimator whose state is a model of the core, which a file can hold."""
 

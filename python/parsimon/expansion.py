@@ -16,6 +16,7 @@ from ._approximate import move_points
 from ._checks import choice, count, is_number
 from ._progress import progress
 from ._selection import Selection
+from ._site import counted, link_to
 from .kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -235,6 +236,15 @@ class KernelExpansion:
     def __repr__(self) -> str:
         outputs = "" if self._flat else f", n_outputs={self.weights.shape[1]}"
         return f"KernelExpansion({self._kernel!r}, model_order={self.model_order}{outputs})"
+
+    def _repr_html_(self) -> str:
+        features = self._core.dictionary.shape[1]
+        outputs = self._core.weights.shape[1]
+        return (
+            f"<div>{link_to(KernelExpansion)}: {counted(self.model_order, 'point')} with "
+            f"{counted(features, 'feature')}, {counted(outputs, 'output')}, kernel "
+            f"{self._kernel._repr_html_()}</div>"
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the function to one file, from which :func:`parsimon.load` reads it back.

@@ -18,6 +18,7 @@ from parsimon._checks import check_count, choice, is_integer
 from parsimon._model import Array
 from parsimon._parameters import WORDS
 from parsimon._parameters import estimator as with_constructor
+from parsimon._site import linked
 from parsimon._sklearn import BaseEstimator, RegressorMixin
 from parsimon._threads import check_n_jobs
 from parsimon._types import SparsityRule
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _RULES = ("best", "one_standard_error")
 
 
+@linked
 @with_constructor()
 class SLKLRegressorCV(RegressorMixin, BaseEstimator):
     """:class:`SLKLRegressor` with the `sparsity` that cross-validation prefers.

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from parsimon._site import linked
 from parsimon._sklearn import BaseEstimator, ClassifierMixin
 
 from ._base import Intensity
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
+@linked
 class MarkedIntensity(ClassifierMixin, BaseEstimator):
     """Intensities of points with marks, such as species or kinds of crimes.
 

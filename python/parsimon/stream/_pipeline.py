@@ -20,6 +20,7 @@ from parsimon import _io
 from parsimon._checks import check_count, check_flag
 from parsimon._docs import documented
 from parsimon._model import ModelEstimator
+from parsimon._site import linked
 from parsimon._sklearn import BaseEstimator
 
 from ._blocks import as_block
@@ -64,6 +65,7 @@ def _estimator_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
+@linked
 @documented(_ENTRIES)
 class StreamingPipeline(BaseEstimator):
     """An estimator that learns from a stream of columns of numbers and of text.

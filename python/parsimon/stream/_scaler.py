@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from parsimon._checks import check_count, is_number
 from parsimon._docs import documented
 from parsimon._model import is_finite
+from parsimon._site import linked
 from parsimon._sklearn import BaseEstimator, TransformerMixin
 
 from ._columns import columns_of, is_dictionary
@@ -32,6 +33,7 @@ encoded : ndarray of shape (n_samples, n_outputs)
 """
 
 
+@linked
 @documented(_ENTRIES)
 class StreamingScaler(TransformerMixin, BaseEstimator):
     """Numbers to mean 0 and variance 1, and text to one-hot columns, along a stream.
