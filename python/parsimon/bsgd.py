@@ -43,7 +43,8 @@ _WORDS = {
 
 _ENTRIES = """
 max_points : int, default={default}
-    The largest number of points; with "nonparametric", the first such number.
+    The largest number of points, at least 1 (2 with "merge"); with "nonparametric", the first such
+    number.
 maintenance : {"merge", "project", "remove", "nonparametric"}, default={default}
     What happens when there is one point too many. "merge": the one with the smallest weight and
     its best partner become one point between them (Gaussian kernels only). "project": the point
@@ -51,7 +52,7 @@ maintenance : {"merge", "project", "remove", "nonparametric"}, default={default}
     smallest weight goes. "nonparametric" (NPBSGD): so it does, but ever more rarely; otherwise
     the largest number grows by one.
 maintenance_rate : float, default={default}
-    For "nonparametric": after t samples, a point is removed with probability
+    For "nonparametric", not negative: after t samples, a point is removed with probability
     min(1, maintenance_rate / t).
 trace_ : dict of ndarray
     As of :class:`POLKClassifier`; "compression_error" bounds how far each maintenance has moved

@@ -110,7 +110,18 @@ class KernelExpansion:
         return int(self._core.model_order)
 
     def __call__(self, X: ArrayLike) -> Array:
-        """Evaluate the function at the rows of X."""
+        """Evaluate the function at the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Where to evaluate it.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            With the axis of the outputs if the weights have it.
+        """
         values = np.asarray(self._core(self._points(X)))
         return values[:, 0] if self._flat else values
 
@@ -119,11 +130,33 @@ class KernelExpansion:
         return float(self._core.norm())
 
     def inner(self, other: KernelExpansion) -> float:
-        """Return the inner product with another expansion of the same kernel."""
+        """Return the inner product with another expansion of the same kernel.
+
+        Parameters
+        ----------
+        other : KernelExpansion
+            With the same kernel, and as many features and outputs.
+
+        Returns
+        -------
+        product : float
+            Over all outputs together.
+        """
         return float(self._core.inner(self._other(other)))
 
     def distance(self, other: KernelExpansion) -> float:
-        """Return the norm of the difference to another expansion of the same kernel."""
+        """Return the norm of the difference to another expansion of the same kernel.
+
+        Parameters
+        ----------
+        other : KernelExpansion
+            With the same kernel, and as many features and outputs.
+
+        Returns
+        -------
+        distance : float
+            At any x the two differ by at most ``distance * sqrt(kernel(x, x))``.
+        """
         return float(self._core.distance(self._other(other)))
 
     def refine(
@@ -179,6 +212,11 @@ class KernelExpansion:
         at the points themselves; values below about ``1e-7 * sqrt(kernel(x, x))`` are rounding.
         The weights do not matter.
 
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples x.
+
         Returns
         -------
         distances : ndarray of shape (n_samples,)
@@ -197,6 +235,11 @@ class KernelExpansion:
 
     def gradient(self, X: ArrayLike) -> Array:
         """Differentiate the function by x at the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Where to differentiate it.
 
         Returns
         -------

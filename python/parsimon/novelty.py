@@ -40,10 +40,11 @@ def _check_contamination(name: str, value: Any) -> None:
 
 _ENTRIES = """
 contamination : float, default={default}
-    The share of the samples learned from that are to be called outliers.
+    The share of the samples learned from that are to be called outliers, above 0 and at most 0.5.
 regularization : float, default={default}
-    Weight lambda of the squared norm of the function. Larger values make it the density of a kernel
-    density estimate, smaller ones the same for all samples learned from, however rare.
+    Weight lambda of the squared norm of the function, not negative. Larger values make it the
+    density of a kernel density estimate, smaller ones the same for all samples learned from,
+    however rare.
 weights_ : ndarray of shape (model_order_, 1)
     Their weights.
 offset_ : float

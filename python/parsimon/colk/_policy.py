@@ -111,26 +111,28 @@ class PolicyEvaluator(ModelEstimator):
         pull them from point by point.
     {gamma}
     learning_rate : float or "auto", default="auto"
-        alpha, the step of V.
+        alpha, the step of V, positive. "auto" is half of what is stable on the data, at most 0.1 B
+        for mini-batches of B with "gtd" and 0.02 B with the others.
     tracking_rate : float or "auto", default="auto"
-        beta, the step of the tracker of "gtd".
+        beta, the step of the tracker of "gtd", positive; "auto" is half of what is stable, at most
+        0.1 B.
     parsimony : float or "auto", default="auto"
-        C in the budgets C * alpha**2 and C * beta**2. "auto" takes a tenth of what a mini-batch
-        of rewards like the first ones would add.
+        C in the budgets C * alpha**2 and C * beta**2, not negative. "auto" takes a tenth of what a
+        mini-batch of rewards like the first ones would add.
     budget : float or parsimon.schedules.AdaptiveBudget, optional
-        The compression budget of both functions itself instead, in Hilbert norm; one that adapts is
-        for V.
+        The compression budget of both functions itself instead, in Hilbert norm, not negative; one
+        that adapts is for V.
     max_points : int, optional
-        The largest number of points of V, whatever error that takes.
+        The largest number of points of V, at least 1, whatever error that takes.
     {schedule}
     tracking_schedule : {"constant"} or parsimon.schedules.PowerLaw, default="constant"
         How the tracking rate changes along the stream.
     regularization : float, default=0.0
-        Weight of the squared norm of V; it pulls V towards zero.
+        Weight of the squared norm of V, not negative; it pulls V towards zero.
     batch_size : int, default=32
-        Transitions in a mini-batch.
+        Transitions in a mini-batch, at least 1.
     epochs : int, default=1
-        Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
+        Passes over the data that ``fit`` makes, at least 1. ``partial_fit`` makes one.
     shuffle : bool, default=True
         Whether ``fit`` shuffles the transitions before each epoch.
     {average, half_life, n_jobs, random_state, verbose}

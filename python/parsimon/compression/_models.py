@@ -56,7 +56,13 @@ class Compressed(ModelEstimator):
         self._adopt(_core.Slkl(self._kernel_.core, points, weights), {})
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Refuse: what made this model is another's."""
+        """Refuse: what made this model is another's.
+
+        Parameters
+        ----------
+        X, y : object
+            Ignored.
+        """
         raise NotImplementedError(
             f"A {type(self).__name__} is made by parsimon.compress from a fitted model; fit that "
             f"one, or a POLK estimator."

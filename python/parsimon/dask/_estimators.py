@@ -24,6 +24,16 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+_ENTRIES = """
+compression : {"remove", "merge"}, default={default}
+    Has no effect here: points are always removed, as with "remove".
+refine : bool or tuple, default={default}
+    Has no effect here: ``to_local().refine_on(X, y)`` moves the points, with samples in memory.
+client : distributed.Client, optional
+    By default the one that was made last.
+"""
+
+
 def _check_client(name: str, value: Any) -> None:
     """Leave it until there is something to do: a client cannot be checked without a cluster."""
 
@@ -177,7 +187,7 @@ class OnCluster:
         return {**super().__getstate__(), "client": None}  # type: ignore[misc]
 
 
-@on_cluster(parsimon.POLKClassifier, OF_CLASSIFIERS)
+@on_cluster(parsimon.POLKClassifier, OF_CLASSIFIERS, _ENTRIES)
 class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
     """:class:`parsimon.POLKClassifier` that learns from data on a cluster of Dask.
 
@@ -187,11 +197,9 @@ class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
 
     Parameters
     ----------
-    client : distributed.Client, optional
-        By default the one that was made last.
-    {loss, kernel, gamma, class_weight, learning_rate, parsimony, budget, max_points, solver,
-    half_life, schedule, regularization, batch_size, epochs, shuffle, average, refit, dtype, n_jobs,
-    random_state, verbose}
+    {loss, kernel, gamma, class_weight, learning_rate, parsimony, budget, max_points, compression,
+    solver, half_life, schedule, regularization, batch_size, epochs, shuffle, average, refit,
+    refine, dtype, n_jobs, random_state, verbose, client}
 
     Attributes
     ----------
@@ -243,7 +251,7 @@ class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
         return ask(X, self.to_local(), "predict_proba") if is_lazy(X) else super().predict_proba(X)
 
 
-@on_cluster(parsimon.POLKRegressor, OF_REGRESSORS)
+@on_cluster(parsimon.POLKRegressor, OF_REGRESSORS, _ENTRIES)
 class POLKRegressor(OnCluster, parsimon.POLKRegressor):
     """:class:`parsimon.POLKRegressor` that learns from data on a cluster of Dask.
 
@@ -252,11 +260,9 @@ class POLKRegressor(OnCluster, parsimon.POLKRegressor):
 
     Parameters
     ----------
-    client : distributed.Client, optional
-        By default the one that was made last.
-    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, solver, half_life, schedule,
-    regularization, batch_size, epochs, shuffle, average, normalize_y, refit, dtype, n_jobs,
-    random_state, verbose}
+    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, compression, solver,
+    half_life, schedule, regularization, batch_size, epochs, shuffle, average, normalize_y, refit,
+    refine, dtype, n_jobs, random_state, verbose, client}
 
     Attributes
     ----------

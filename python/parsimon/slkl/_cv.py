@@ -48,9 +48,9 @@ class SLKLRegressorCV(RegressorMixin, BaseEstimator):
         The values to choose among, above 0 and at most 1. By default, `n_sparsities` on a
         logarithmic scale from 1 down to `span`.
     n_sparsities : int, default=20
-        How many values to choose.
+        How many values to choose, at least 1.
     span : float, default=1e-6
-        The smallest value to choose.
+        The smallest value to choose, between 0 and 1.
     cv : int, cross-validation generator or iterable, default=5
         The folds; those of an integer are drawn at random.
     rule : {"best", "one_standard_error"}, default="best"

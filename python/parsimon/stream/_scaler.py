@@ -47,8 +47,8 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     half_life : float, optional
-        The number of samples after which a sample counts half in mean and variance. By default all
-        count the same.
+        The number of samples, positive, after which a sample counts half in mean and variance. By
+        default all count the same.
     categorical : "auto" or sequence, default="auto"
         The columns that are categories though they may be numbers, by names or by positions.
         Columns of text always are.
