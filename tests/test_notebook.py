@@ -48,7 +48,9 @@ def test_the_diagram_of_an_estimator_links_to_its_page(cls):
 
 
 def test_those_for_dask_have_pages_of_their_own():
-    dask = pytest.importorskip("parsimon.dask", reason="Dask is not installed.")
+    pytest.importorskip("distributed", reason="Dask is not installed.")
+    from parsimon import dask
+
     assert page_of(dask.POLKClassifier) == "parsimon.dask.POLKClassifier" in pages()
 
 

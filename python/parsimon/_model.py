@@ -39,6 +39,9 @@ TRACE_COLUMNS: dict[str, Any] = {
 }
 
 
+# What scikit-learn needs to let go of callbacks when `fit` is over, and takes away itself.
+_OF_CALLBACKS = {"_callback_fit_ctx", "_skl_callbacks_to_teardown"}
+
 # The function that a core model has learned.
 _LEARNED = attrgetter("predict")
 
@@ -181,7 +184,7 @@ class ModelEstimator(BaseEstimator):
             if self.__dict__.get("_model") is before.get("_model"):
                 # Another thread may be reading: what was there before is never missing.
                 self.__dict__.update(before)
-                for name in set(self.__dict__) - set(before):
+                for name in set(self.__dict__) - set(before) - _OF_CALLBACKS:
                     del self.__dict__[name]
             raise
 

@@ -9,11 +9,23 @@ from sklearn.base import (
     TransformerMixin,
 )
 
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before 1.9
+    CallbackSupportMixin = object
+
+    def with_callbacks(method):
+        """Leave the method as it is."""
+        return method
+
+
 __all__ = [
     "BaseEstimator",
+    "CallbackSupportMixin",
     "ClassifierMixin",
     "DensityMixin",
     "OutlierMixin",
     "RegressorMixin",
     "TransformerMixin",
+    "with_callbacks",
 ]

@@ -1,11 +1,14 @@
 # To a type checker, a class with a base that it knows nothing of takes any argument and has any
 # attribute. Of ours it sees the constructors as they are, because these have types.
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Self
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 class BaseEstimator:
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
@@ -39,3 +42,9 @@ class OutlierMixin:
     def fit_predict(self, X: ArrayLike, y: Any = None, **params: Any) -> NDArray[np.int64]: ...
 
 class DensityMixin: ...
+
+# From scikit-learn 1.9 on.
+class CallbackSupportMixin:
+    def set_callbacks(self, *callbacks: Any) -> Self: ...
+
+def with_callbacks(method: Method) -> Method: ...

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core, _stream
+from ._callbacks import FitTasks
 from ._checks import is_number, number
 from ._drift import Detector, check_half_life
 from ._first_samples import Start
@@ -17,7 +18,7 @@ from ._formula import Head, OneClass
 from ._model import DRIFT, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from ._newton import finish_fit
 from ._parameters import WORDS, estimator
-from ._sklearn import OutlierMixin
+from ._sklearn import CallbackSupportMixin, OutlierMixin, with_callbacks
 from ._stream import NOTHING, Samples, checked_weight
 from ._types import AnyKernel, Auto, Gamma, Precision
 from .polk import compress, new_polk, stop_early
@@ -61,7 +62,7 @@ labels : ndarray of shape (n_samples,)
 
 
 @estimator(_ENTRIES)
-class POLKOneClass(OutlierMixin, ModelEstimator):
+class POLKOneClass(OutlierMixin, ModelEstimator, CallbackSupportMixin):
     """Novelty detector for streams, with a model that stays small.
 
     It learns the function f with f(x) = 1 at all samples, as far as a small norm allows, by
@@ -145,6 +146,7 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
     def _n_outputs(self, samples: Samples) -> int:  # noqa: ARG002
         return 1
 
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
@@ -157,16 +159,19 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
         """
         with self._unchanged_on_error():
             self._check_parameters()
+            tasks = FitTasks(self, X, None, sample_weight)
             X = self._validate(X, reset=True)
             _stream.fit(
                 self,
                 self._samples(X, checked_weight(sample_weight, X)),
                 {"offset_": 0.0, "_scores_": NOTHING},
+                tasks,
             )
         scores = self._values_of(self._model, X)[:, 0]
         self.offset_ = self._threshold(scores)
         # Some of them, for a stream that goes on from here.
         self._scores_ = scores[:: -(-len(scores) // _MOST_SCORES)]
+        tasks.end()
         return self
 
     def partial_fit(

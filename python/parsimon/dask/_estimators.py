@@ -12,10 +12,12 @@ from sklearn.utils.metaestimators import available_if
 
 import parsimon
 from parsimon import distributed
+from parsimon._callbacks import FitTasks
 from parsimon._classifier import _gives_probabilities
 from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS
 from parsimon._parameters import Class, dataclass_transform, estimator
 from parsimon._progress import progress
+from parsimon._sklearn import with_callbacks
 
 from ._cluster import Cluster, client_of
 from ._collections import ask, is_lazy, parts_of
@@ -67,6 +69,7 @@ class OnCluster:
     # Phases of learning: what was done, seconds since the beginning, and figures.
     history_: list[dict[str, Any]]
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from all samples, forgetting what was learned before.
 
@@ -84,10 +87,13 @@ class OnCluster:
         self : estimator
             The estimator.
         """
-        local = self._unfitted()
-        return self._learn(
+        local, tasks = self._unfitted(), FitTasks(self)
+        tasks.begin(0)
+        self._learn(
             X, y, sample_weight, lambda run, watch: distributed.fit(local, run, watch=watch)
         )
+        tasks.end()
+        return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from more data, such as those of the next day.
