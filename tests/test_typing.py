@@ -91,7 +91,7 @@ WRONG = {
     "parsimon.POLKRegressor().dictionnary_": 'has no attribute "dictionnary_"',
     "parsimon.POLKRegressor().fit(X, y, weights=y)": 'Unexpected keyword argument "weights"',
     'parsimon.load("model").predict(X)': 'has no attribute "predict"',
-    'other: parsimon.POLKClassifier = parsimon.load("m", kind=parsimon.POLKRegressor)': "assignment",
+    'one: parsimon.POLKClassifier = parsimon.load("m", kind=parsimon.POLKRegressor)': "assignment",
     'parsimon.load("model", kind="POLKRegressor")': "No overload variant",
 }
 
