@@ -37,7 +37,7 @@ def without_training(archive: _core.Archive) -> _core.Archive:
         if name.endswith(".stride"):
             del slim[name]
     if "factor" in slim and "average" in slim:
-        # The weights that predict are the last ones. An average of iterates has their scale already.
+        # The weights that predict are the last ones. An average of iterates has its scale already.
         if slim["average"] and "dual_averaging" in slim:
             slim["dual_averaging"] = 0
         slim["weights"] = np.ascontiguousarray(slim["weights"][:, -int(slim["outputs"]) :])
