@@ -118,8 +118,8 @@ def check_labels(classes: NDArray[Any]) -> None:
     for label in classes.tolist() if texts else ():
         if not _is_kept(label):
             raise ValueError(
-                f"The label {label!r} is a text that a model file cannot keep: it must be UTF-8, and "
-                f"not end with a zero."
+                f"The label {label!r} is a text that a model file cannot keep: it must be UTF-8, "
+                f"and not end with a zero."
             )
     if not texts and not (kind in "biuf" and size <= 8):
         raise ValueError(

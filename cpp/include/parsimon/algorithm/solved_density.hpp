@@ -101,8 +101,8 @@ class SolvedDensity : public Learner {
   void restore(const Eigen::Ref<const Vector>& weights, const Eigen::Ref<const Vector>& moments,
                double offset, double ridge, double mass) {
     require(weights.size() == model_order() && moments.size() == model_order() &&
-                is_bounded(weights) && is_bounded(moments) &&
-                std::abs(offset) < kLargestWeight && std::isfinite(ridge) && ridge >= 0 && std::isfinite(mass) && mass >= 0,
+                is_bounded(weights) && is_bounded(moments) && std::abs(offset) < kLargestWeight &&
+                std::isfinite(ridge) && ridge >= 0 && std::isfinite(mass) && mass >= 0,
             "The state of a model must fit its dictionary.");
     weights_ = weights;
     moments_ = moments;
