@@ -16,7 +16,9 @@ entry              holds
 ``calibration.*``  of the same: ``slope`` and ``offset`` of the logits, one for each output
 ``density.*``      of a density that was compressed: what is subtracted from its logarithm,
                    ``log_volume``; ``mirror``, ``mirror.parameters``, ``domain.lower`` and
-                   ``domain.upper`` as those of other densities, the last two only if it has bounds
+                   ``domain.upper`` as those of other densities, the last two only if it has bounds;
+                   ``domain.periodic``, where a 1 for a feature means that samples are folded into
+                   the domain along it, only if there is one
 =================  ================================================================================
 """
 
@@ -71,6 +73,9 @@ def _write_density(archive: _core.Archive, rest: dict[str, Any]) -> None:
     box = rest.pop("_box_")
     if rest.pop("_bounded_"):
         archive["domain.lower"], archive["domain.upper"] = box
+    periodic = rest.pop("_periodic_")
+    if periodic.any():
+        archive["domain.periodic"] = periodic.astype(np.float64)
 
 
 def read_meaning(archive: _core.Archive, outputs: int) -> dict[str, Any]:
@@ -108,6 +113,9 @@ def _read_density(archive: _core.Archive) -> dict[str, Any]:
         "_mirror_numbers_": archive["mirror.parameters"],
         "_bounded_": bounded,
         "_box_": np.zeros((2, sides)) if faces is None else np.stack(faces),
+        "_periodic_": archive["domain.periodic"] != 0
+        if "domain.periodic" in archive
+        else np.zeros(sides, dtype=bool),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from parsimon._formula import Classes, Density, Formula, OneClass, Values, Votes
@@ -19,7 +20,7 @@ def head_code(formula: Formula, name: str, *, single: bool) -> str:
     elif isinstance(head, OneClass):
         text = _ONE_CLASS
     elif isinstance(head, Density):
-        text = _density(head)
+        text = _density(head, placed=is_placed(formula))
     elif isinstance(head, Votes):
         text = _labels(head.classes) + _votes(head)
     else:
@@ -52,7 +53,10 @@ def _tables(head: Any, single: bool) -> dict[str, str]:
         return {}
     found = {"LOG_VOLUME": number(head.log_volume, f)}
     if head.is_bounded:
-        found |= {"LOWER": numbers(head.lower, single), "UPPER_BOUND": numbers(head.upper, single)}
+        # What goes round is always inside.
+        lower = np.where(head.periodic, -np.inf, head.lower)
+        upper = np.where(head.periodic, np.inf, head.upper)
+        found |= {"LOWER": numbers(lower, single), "UPPER_BOUND": numbers(upper, single)}
     if head.mirror == "mahalanobis":
         height, center, width = head.center_and_width()
         found |= {
@@ -273,7 +277,13 @@ static inline int @NAME@_predict(const @REAL@ *x)
     )
 
 
-def _density(head: Density) -> str:
+def is_placed(formula: Formula) -> bool:
+    """Return whether a density's samples are scaled or folded before they are looked at."""
+    density = formula.head if isinstance(formula.head, Density) else None
+    return density is not None and (formula.scaling is not None or bool(density.periodic.any()))
+
+
+def _density(head: Density, *, placed: bool) -> str:
     tables, checks = "", ""
     if head.is_bounded:
         tables += """static const @REAL@ @NAME@_lower[@FEATURES@] = {
@@ -302,15 +312,19 @@ static const @REAL@ @NAME@_inverse_width[@FEATURES@] = {
     mirrored += positive if head.mirror != "kl" else ""
     declared = "  @REAL@ square = 0;\n" if head.mirror == "mahalanobis" else ""
     declared += "  size_t j;\n" if checks else ""
+    given, start = "x", ""
+    if placed and checks:
+        given, start = "sample", "  @NAME@_placed(sample, x);\n"
+        declared += "  @REAL@ x[@FEATURES@];\n"
     return (
         tables
         + f"""
 /* The logarithm of the density; minus infinity where there is none. */
-static inline @REAL@ @NAME@_log_density(const @REAL@ *x)
+static inline @REAL@ @NAME@_log_density(const @REAL@ *{given})
 {{
   @REAL@ z[1];
-{declared}  @NAME@_values(x, z);
-{checks}{mirrored}  return z[0] - @LOG_VOLUME@;
+{declared}  @NAME@_values({given}, z);
+{start}{checks}{mirrored}  return z[0] - @LOG_VOLUME@;
 }}
 """
     )
