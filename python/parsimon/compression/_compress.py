@@ -43,8 +43,7 @@ _MOST_SOLVED_ON = 20_000
 _ANCHORS = (1e-8, 1e-6, 1e-4, 1e-2)
 # A function that a tolerance is searched for with has at most so many points.
 _MOST_TO_SEARCH = 2000
-# Points are moved by so many steps, or as many as take half a minute: a step costs points before
-# times points after times features. Fewer are not worth it.
+# Points are moved by so many steps, or as many as take about half a minute; fewer are not worth it.
 _STEPS, _FEWEST_STEPS, _MOST_NUMBERS = 100, 20, 1e10
 # Points that move do with fewer: how many are looked for so many times, from this share on.
 _TIMES, _LEAST_SHARE = 4, 0.4
@@ -304,8 +303,7 @@ class _Task:
     def _moved(self, start: KernelExpansion, spent: float, small: KernelExpansion) -> list[_Found]:
         """Return a function with points that have moved, if there is any and it is nearer."""
         orders = small.model_order, start.model_order
-        numbers = start.dictionary.size * small.model_order
-        steps = min(_STEPS, int(_MOST_NUMBERS / max(numbers, 1)))
+        steps = min(_STEPS, int(_MOST_NUMBERS / _numbers_of_a_step(start, small)))
         if not 0 < orders[0] < orders[1] or steps < _FEWEST_STEPS:
             return []
         if not has_gradient(start.kernel):
@@ -394,6 +392,14 @@ class _Task:
         if error > most:
             return found
         return replace(found, expansion=solved, error=error, weights="solved on X", left=best)
+
+
+def _numbers_of_a_step(start: KernelExpansion, small: KernelExpansion) -> float:
+    """Return what a step of points costs: kernels and their slopes, and a factor of few points."""
+    before, features = start.dictionary.shape
+    after = small.model_order
+    # A product in a factor costs little beside a kernel, and a kernel something beside features.
+    return before * after * (features + 10) + after**3 / 50 + 1
 
 
 def _apart(start: KernelExpansion, spent: float, small: KernelExpansion) -> float:
