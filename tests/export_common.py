@@ -139,8 +139,11 @@ def of_kernel(kernel):
     return parsimon.POLKRegressor(**settings).fit(X, np.sin(X))
 
 
-def said(model, X):
-    """Return what Python says, by the names that exports have for it."""
+def said(model, X, *, iterates=True):
+    """Return what Python says, by the names that exports have for it.
+
+    ``iterates`` is whether the export can repeat steps until something holds.
+    """
     if isinstance(model, parsimon.KernelExpansion):
         return {"predictions": model(X)}
     if hasattr(model, "score_samples") and not hasattr(model, "decision_function"):
@@ -148,19 +151,19 @@ def said(model, X):
     if not hasattr(model, "decision_function"):
         return {"predictions": model.predict(X)}
     found = {"label": model.predict(X), "scores": model.decision_function(X)}
-    if hasattr(model, "predict_proba") and not lacks_probabilities(model):
+    if hasattr(model, "predict_proba") and not lacks_probabilities(model, iterates):
         found["probabilities"] = model.predict_proba(X)
     return found
 
 
-def lacks_probabilities(model):
-    """Return whether exports leave the probabilities of a model out."""
-    return unwritten_probabilities(formula_of(model).head) is not None
+def lacks_probabilities(model, iterates):
+    """Return whether an export leaves the probabilities of a model out."""
+    return unwritten_probabilities(formula_of(model).head, iterates=iterates) is not None
 
 
-def written(write, model, **how):
+def written(write, model, *, iterates=True, **how):
     """Return what an export writes, which warns of probabilities that it leaves out."""
-    if not lacks_probabilities(model):
+    if not lacks_probabilities(model, iterates):
         return write(model, **how)
     with pytest.warns(UserWarning, match="and no probabilities: those of"):
         return write(model, **how)

@@ -242,9 +242,12 @@ class Formula:
         return np.asarray(values + self.intercept)
 
 
-def unwritten_probabilities(head: Head) -> str | None:
-    """Say why the probabilities of a model are no formula that is written down, if they are not."""
-    if isinstance(head, Votes) and head.calibration is not None:
+def unwritten_probabilities(head: Head, *, iterates: bool) -> str | None:
+    """Say why the probabilities of a model are not written down, if they are not.
+
+    ``iterates`` is whether what is written can repeat steps until something holds.
+    """
+    if isinstance(head, Votes) and head.calibration is not None and not iterates:
         return (
             "those of pairs of classes are put together by solving a system of equations for each "
             "sample"
@@ -254,9 +257,9 @@ def unwritten_probabilities(head: Head) -> str | None:
     return None
 
 
-def warn_of_probabilities(head: Head, what: str) -> None:
+def warn_of_probabilities(head: Head, what: str, *, iterates: bool) -> None:
     """Warn if probabilities that a model has are not written down."""
-    why = unwritten_probabilities(head)
+    why = unwritten_probabilities(head, iterates=iterates)
     if why is not None:
         warnings.warn(
             f"{what} labels and scores, and no probabilities: {why}. They remain in Python.",

@@ -80,8 +80,9 @@ def to_c(model: Any, *, float_type: str = "float", name: str = "model") -> str:
     - ``NAME_values(x, values)``: the outputs of the model's function, for all models;
     - a classifier: ``NAME_predict(x)``, the place of the label in ``NAME_labels``,
       ``NAME_scores(x, scores)``, its ``decision_function``, and, if it has them,
-      ``NAME_probabilities(x, probabilities)``; not, with a warning, those of a compressed SVC of
-      more than two classes and of a compressed GaussianProcessClassifier;
+      ``NAME_probabilities(x, probabilities)``; those of a compressed SVC of more than two classes
+      take an iteration in double precision, which stops as LIBSVM's does when they are right to
+      about .005; those of a compressed GaussianProcessClassifier are left out, with a warning;
     - a novelty detector: ``NAME_predict(x)``, 1 or -1, and ``NAME_score(x)``;
     - a regressor, a value function or a :class:`KernelExpansion`: ``NAME_predict(x, predictions)``;
     - a density: ``NAME_log_density(x)``;
@@ -124,7 +125,7 @@ def to_c(model: Any, *, float_type: str = "float", name: str = "model") -> str:
     if name in _KEYWORDS:
         raise ValueError(f"{name!r} is a word of C; choose another name.")
     formula = formula_of(model)
-    warn_of_probabilities(formula.head, "The header has")
+    warn_of_probabilities(formula.head, "The header has", iterates=True)
     if float_type == "int16" and is_placed(formula):
         raise ValueError(
             "float_type='int16' has neither a scaler in front of a density nor one whose domain is "
@@ -169,7 +170,7 @@ class _Header:
         width = {"float": 4, "double": 8, "int16": 2}[self.float_type]
         size = width * (points * features + points * formula.n_outputs)
         kind = type(formula.head).__name__.lower()
-        why = unwritten_probabilities(formula.head)
+        why = unwritten_probabilities(formula.head, iterates=True)
         notes = ""
         if why is not None:
             lines = textwrap.wrap(f"Probabilities are not here: {why}.", 95)

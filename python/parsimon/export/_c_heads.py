@@ -23,6 +23,8 @@ def head_code(formula: Formula, name: str, *, single: bool) -> str:
         text = _density(head, placed=is_placed(formula))
     elif isinstance(head, Votes):
         text = _labels(head.classes) + _votes(head)
+        if head.calibration is not None:
+            text += _COUPLING
     else:
         text = _labels(head.classes) + _classes(head, formula.n_outputs)
     real, f = ("float", "f") if single else ("double", "")
@@ -49,6 +51,10 @@ def _tables(head: Any, single: bool) -> dict[str, str]:
     if isinstance(head, Classes) and head.calibration is not None:
         slope, offset = head.calibration
         return {"SLOPE": number(slope[0], f), "SHIFT": number(offset[0], f)}
+    if isinstance(head, Votes) and head.calibration is not None:
+        slope, offset = head.calibration
+        most = str(max(100, len(head.classes)))
+        return {"SLOPES": numbers(slope, False), "SHIFTS": numbers(offset, False), "MOST": most}
     if not isinstance(head, Density):
         return {}
     found = {"LOG_VOLUME": number(head.log_volume, f)}
@@ -227,6 +233,63 @@ static inline void @NAME@_probabilities(const @REAL@ *x, @REAL@ *probabilities)
 }}
 """
     )
+
+
+# As _coupling.py of parsimon.compression has it.
+_COUPLING = """
+static const double @NAME@_slopes[@UPPER@_OUTPUTS] = {
+  @SLOPES@};
+static const double @NAME@_shifts[@UPPER@_OUTPUTS] = {
+  @SHIFTS@};
+
+/* One number for each class; their sum is 1. Those of all pairs of classes are put together by
+   minimising a quadratic form, one class after the other (Wu, Lin, Weng 2004). */
+static inline void @NAME@_probabilities(const @REAL@ *x, @REAL@ *probabilities)
+{
+  @REAL@ values[@UPPER@_OUTPUTS];
+  double form[@CLASSES@][@CLASSES@], product[@CLASSES@], p[@CLASSES@];
+  size_t i, j, pair = 0;
+  int round;
+  @NAME@_values(x, values);
+  for (i = 0; i < @CLASSES@; ++i) {
+    form[i][i] = 0;
+    p[i] = 1.0 / @CLASSES@;
+  }
+  for (i = 0; i < @CLASSES@; ++i) {
+    for (j = i + 1; j < @CLASSES@; ++j, ++pair) {
+      const double logit = (double)values[pair] * @NAME@_slopes[pair] + @NAME@_shifts[pair];
+      double first = 1 / (1 + exp(-logit));
+      if (first < 1e-7) first = 1e-7;
+      if (first > 1 - 1e-7) first = 1 - 1e-7;
+      form[i][j] = form[j][i] = -first * (1 - first);
+      form[i][i] += (1 - first) * (1 - first);
+      form[j][j] += first * first;
+    }
+  }
+  for (round = 0; round < @MOST@; ++round) {
+    double all = 0, away = 0;
+    for (i = 0; i < @CLASSES@; ++i) {
+      product[i] = 0;
+      for (j = 0; j < @CLASSES@; ++j) product[i] += form[i][j] * p[j];
+      all += p[i] * product[i];
+    }
+    for (i = 0; i < @CLASSES@; ++i) {
+      if (fabs(product[i] - all) > away) away = fabs(product[i] - all);
+    }
+    if (away < 0.005 / @CLASSES@) break;
+    for (i = 0; i < @CLASSES@; ++i) {
+      const double step = (all - product[i]) / form[i][i];
+      p[i] += step;
+      all = (all + step * (step * form[i][i] + 2 * product[i])) / (1 + step) / (1 + step);
+      for (j = 0; j < @CLASSES@; ++j) {
+        product[j] = (product[j] + step * form[i][j]) / (1 + step);
+        p[j] /= 1 + step;
+      }
+    }
+  }
+  for (i = 0; i < @CLASSES@; ++i) probabilities[i] = (@REAL@)p[i];
+}
+"""
 
 
 def _votes(head: Votes) -> str:

@@ -163,7 +163,7 @@ class _OnnxGraph:
 
 def add_model(graph: Graph, formula: Formula, X: str) -> dict[str, tuple[str, int | None]]:
     """Add everything a model does; its outputs by name, each with the columns that it has."""
-    warn_of_probabilities(formula.head, "The graph has")
+    warn_of_probabilities(formula.head, "The graph has", iterates=False)
     x = graph.cast(X, np.float64)
     if formula.scaling is not None:
         x = graph.node("Sub", x, graph.constant(formula.scaling.mean, np.float64))
