@@ -1,6 +1,7 @@
 """parsimon.compress: any kernel model with fewer points, and an honest report."""
 
 import copy
+import json
 import pickle
 import warnings
 
@@ -228,7 +229,7 @@ def test_what_is_certified_of_moved_points_holds():
 
 
 def test_points_that_move_are_fewer_within_a_budget_and_a_tolerance():
-    model = SVC(C=10).fit(X[:900], Y[:900])
+    model = SVC(C=10).fit(X[:400], Y[:400])
     for given in ({"budget": 5.0}, {"tolerance": 0.01, "X": X[900:]}):
         few, kept = (compress(model, refine=refine, **given)[1] for refine in (True, False))
         assert few.points_after < kept.points_after
@@ -561,6 +562,20 @@ def test_another_function_cannot_be_put_back():
     slkl = MODELS["slkl"]
     with pytest.raises(ValueError, match="training samples"):
         slkl.expansion_ = KernelExpansion(slkl.kernel_, [[0.1, 0.2]], [[1.0]])
+
+
+@pytest.mark.parametrize("change", [{"shape": [1], "data": [1.0]}, "text", 1, None])
+def test_a_file_whose_periods_do_not_belong_to_its_domain_is_refused(change):
+    small, _ = compress(MODELS["density periodic"], max_points=10)
+    found = json.loads(parsimon.export.to_json(small))
+    entries = found["entries"]
+    if change is None:  # a domain that goes round, but ends nowhere
+        del entries["domain.lower"], entries["domain.upper"]
+    else:
+        given = {"type": "numbers", **change} if isinstance(change, dict) else change
+        entries["domain.periodic"] = given
+    with pytest.raises(ValueError, match=r"domain\.periodic|not a complete model|cannot be"):
+        parsimon.export.from_json(json.dumps(found))
 
 
 @pytest.mark.parametrize("flat", [True, False])

@@ -107,15 +107,16 @@ def _read_density(archive: _core.Archive) -> dict[str, Any]:
     # A file without points may claim any number of features, which cost it nothing.
     points, features = archive["dictionary"].shape
     sides = features if points else 0
+    box = np.zeros((2, sides)) if faces is None else np.stack(faces)
+    none = np.zeros(box.shape[1])
+    periodic = archive.get("domain.periodic", none)
     return {
         "_log_volume_": archive["density.log_volume"],
         "_mirror_": archive["mirror"],
         "_mirror_numbers_": archive["mirror.parameters"],
         "_bounded_": bounded,
-        "_box_": np.zeros((2, sides)) if faces is None else np.stack(faces),
-        "_periodic_": archive["domain.periodic"] != 0
-        if "domain.periodic" in archive
-        else np.zeros(sides, dtype=bool),
+        "_box_": box,
+        "_periodic_": periodic != 0,
     }
 
 

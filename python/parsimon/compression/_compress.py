@@ -247,7 +247,8 @@ class _Task:
         found = self._smaller(start, 0.0, budget, None, most=budget, move=True)
         if found.points == "kept":
             return found
-        return self._fewer(start, 0.0, found, lambda each: each.error <= budget, most=budget)
+        fewer = self._fewer(start, 0.0, found, lambda each: each.error <= budget, most=budget)
+        return replace(fewer, looks=1)  # no sample was asked how many there may be
 
     def _fewer(
         self,
@@ -342,8 +343,16 @@ class _Task:
             if many <= 1:
                 break
         best = replace(best, looks=max(looks, 1))
+        if not self._refine:
+            return best
         # Moving points takes time: they move where the search has ended, not along the way.
-        return self._fewer(start, spent, best, tolerable) if self._refine else best
+        moved = self._smaller(start, spent, 0.0, best.expansion.model_order, move=True)
+        if moved.points == "kept":
+            return best
+        looks = best.looks + 1
+        if not tolerable(moved):
+            return replace(best, looks=looks)
+        return self._fewer(start, spent, replace(moved, looks=looks), tolerable)
 
     def _change(self, found: _Found, wanted: Array, X: Array) -> float:
         """Return the share of labels that change on samples, or the largest change."""
@@ -399,7 +408,7 @@ def _numbers_of_a_step(start: KernelExpansion, small: KernelExpansion) -> float:
     before, features = start.dictionary.shape
     after = small.model_order
     # A product in a factor costs little beside a kernel, and a kernel something beside features.
-    return before * after * (features + 10) + after**3 / 50 + 1
+    return float(before * after * (features + 10) + after**3 / 50 + 1)
 
 
 def _apart(start: KernelExpansion, spent: float, small: KernelExpansion) -> float:
