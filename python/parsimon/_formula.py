@@ -264,7 +264,7 @@ def warn_of_probabilities(head: Head, what: str, *, iterates: bool) -> None:
         warnings.warn(
             f"{what} labels and scores, and no probabilities: {why}. They remain in Python.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 

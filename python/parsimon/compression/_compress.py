@@ -94,7 +94,7 @@ def compress(
         which must be samples, and those of Gaussian processes, which say how sure these are, stay
         where they are; so do those of kernels without a gradient and of very large models.
     verbose : int, default=0
-        1 shows a progress bar for models of more than 3,000 points.
+        1 shows a progress bar for models of more than 3,000 points, and one while points move.
 
     Returns
     -------

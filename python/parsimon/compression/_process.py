@@ -45,10 +45,10 @@ def explained_root(
         return root, float("inf")
     # In the coordinates of the span of all samples and points: S is what is explained, P the
     # projection.
-    everything = np.vstack([X, few])
+    everything, places = np.unique(np.vstack([X, few]), axis=0, return_inverse=True)
     values, vectors = linalg.eigh(kernel(everything))
     kept = values > 1e-12 * values[-1]
-    turned = vectors[:, kept] * np.sqrt(values[kept])
+    turned = (vectors[:, kept] * np.sqrt(values[kept]))[places.ravel()]
     half = explain(turned[: len(X)])
     basis = linalg.qr(turned[len(X) :].T, mode="economic")[0]
     projected = (half @ basis) @ basis.T

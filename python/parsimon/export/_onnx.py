@@ -73,6 +73,7 @@ def to_onnx(model: Any, *, dtype: str = "float32", opset: int = OPSET, name: str
             f"got {opset!r}."
         )
     formula = formula_of(model)
+    warn_of_probabilities(formula.head, "The graph has", iterates=False)
     graph = _OnnxGraph(_FLOATS[dtype])
     outputs = add_model(graph, formula, "X")
     kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(_FLOATS[dtype]))
@@ -163,7 +164,6 @@ class _OnnxGraph:
 
 def add_model(graph: Graph, formula: Formula, X: str) -> dict[str, tuple[str, int | None]]:
     """Add everything a model does; its outputs by name, each with the columns that it has."""
-    warn_of_probabilities(formula.head, "The graph has", iterates=False)
     x = graph.cast(X, np.float64)
     if formula.scaling is not None:
         x = graph.node("Sub", x, graph.constant(formula.scaling.mean, np.float64))
