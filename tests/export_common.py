@@ -3,15 +3,18 @@
 import warnings
 
 import numpy as np
+import pytest
 from intensity_common import PLANE, cloud
 from polk_common import GIVEN, task
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KernelDensity
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import parsimon
 from parsimon import kernels
-from parsimon._formula import formula_of
+from parsimon._formula import formula_of, unwritten_probabilities
 
 COUNT = 10_000
 EVERY_KERNEL = [
@@ -60,6 +63,9 @@ def every_estimator():
         "policy": parsimon.PolicyEvaluator(kernel=few["kernel"]).partial_fit(
             X, y, np.roll(X, 1, axis=0)
         ),
+        "actions": parsimon.QLearner(2, random_state=0).fit(
+            X[:-1], X[:-1, 0] > 0, score[:-1, 0], X[1:]
+        ),
         "slkl": parsimon.SLKLRegressor(**few, n_columns=30).fit(X, score[:, 0]),
         "slkl classes": parsimon.SLKLClassifier(**few, n_columns=30).fit(X, y),
         "spppot": parsimon.SPPPOTClassifier(**GIVEN).fit(X, y),
@@ -81,6 +87,10 @@ def compressed(X, y, score):
         "ridge": KernelRidge(kernel="rbf", alpha=0.1),
         "machine, one class": OneClassSVM(gamma=1.0, nu=0.3),
         "kernel density": KernelDensity(bandwidth=0.5),
+        "votes, calibrated": calibrated(),
+        "machine of two, calibrated": calibrated(),
+        "process": GaussianProcessRegressor(RBF(1.0), alpha=0.1, optimizer=None),
+        "process of two": GaussianProcessClassifier(RBF(1.0), optimizer=None),
     }
     given = {
         "machine of two": y > 1,
@@ -88,11 +98,18 @@ def compressed(X, y, score):
         "ridge": score,
         "machine, one class": None,
         "kernel density": None,
+        "machine of two, calibrated": y > 1,
+        "process": score,
+        "process of two": y > 1,
     }
-    return {
-        name: parsimon.compress(model.fit(X, given.get(name, y)), max_points=30)[0]
-        for name, model in machines.items()
-    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scikit-learn deprecates its calibration
+        fitted = {name: model.fit(X, given.get(name, y)) for name, model in machines.items()}
+    return {name: parsimon.compress(model, max_points=30)[0] for name, model in fitted.items()}
+
+
+def calibrated():
+    return SVC(gamma=1.0, probability=True, random_state=0)
 
 
 def densities():
@@ -103,6 +120,15 @@ def densities():
             model = parsimon.SPPPOTIntensity(**PLANE, mirror=mirror)
             found[f"density {mirror}"] = model.partial_fit(cloud()[:300])
         found["newton"] = parsimon.MirrorNewtonIntensity(**PLANE).partial_fit(cloud()[:300])
+        # Samples of every place are in a domain that goes round along both features.
+        for name, more in {
+            "solved": {},
+            "scales": {"scales": 2},
+            "periodic": {"periodic": [0]},
+            "periodic, both": {"periodic": [0, 1]},
+        }.items():
+            model = parsimon.SPPPOTIntensity(domain=PLANE["domain"], **more)
+            found[f"density {name}"] = model.fit(cloud()[:300])
         found["hybrid"] = parsimon.HybridIntensity(**PLANE, patience=5).partial_fit(cloud()[:300])
     return found
 
@@ -113,8 +139,11 @@ def of_kernel(kernel):
     return parsimon.POLKRegressor(**settings).fit(X, np.sin(X))
 
 
-def said(model, X):
-    """Return what Python says, by the names that exports have for it."""
+def said(model, X, *, iterates=True):
+    """Return what Python says, by the names that exports have for it.
+
+    ``iterates`` is whether the export can repeat steps until something holds.
+    """
     if isinstance(model, parsimon.KernelExpansion):
         return {"predictions": model(X)}
     if hasattr(model, "score_samples") and not hasattr(model, "decision_function"):
@@ -122,9 +151,22 @@ def said(model, X):
     if not hasattr(model, "decision_function"):
         return {"predictions": model.predict(X)}
     found = {"label": model.predict(X), "scores": model.decision_function(X)}
-    if hasattr(model, "predict_proba"):
+    if hasattr(model, "predict_proba") and not lacks_probabilities(model, iterates):
         found["probabilities"] = model.predict_proba(X)
     return found
+
+
+def lacks_probabilities(model, iterates):
+    """Return whether an export leaves the probabilities of a model out."""
+    return unwritten_probabilities(formula_of(model).head, iterates=iterates) is not None
+
+
+def written(write, model, *, iterates=True, **how):
+    """Return what an export writes, which warns of probabilities that it leaves out."""
+    if not lacks_probabilities(model, iterates):
+        return write(model, **how)
+    with pytest.warns(UserWarning, match="and no probabilities: those of"):
+        return write(model, **how)
 
 
 def unit(model, X):

@@ -126,6 +126,20 @@ def test_few_points_are_all_prototypes():
     assert found.rest == pytest.approx(0)
 
 
+def test_points_speak_for_the_class_that_wins_the_votes():
+    X, y = task()
+    small, _ = parsimon.compress(SVC(gamma=1.0).fit(X[:200], y[:200]), max_points=30)
+    found = prototypes(small, X[:20], n_prototypes=3)
+    pairs = small._values(X[:20])
+    first, second = np.triu_indices(5, 1)
+    for row, label in enumerate(small.predict(X[:20])):
+        expected = pairs[row, first == label].sum() - pairs[row, second == label].sum()
+        assert found.values[row] == pytest.approx(expected)
+    total = found.contributions.sum(axis=1) + found.rest + found.intercept
+    assert_allclose(total, found.values, rtol=1e-9)
+    assert (found.values > 0).all()
+
+
 def test_what_cannot_be_explained_is_refused():
     X, y = task()
     model = parsimon.POLKClassifier(**GIVEN).fit(X, y)
@@ -135,10 +149,6 @@ def test_what_cannot_be_explained_is_refused():
         prototypes(model, X, output=5)
     with pytest.raises(ValueError, match="n_prototypes must be an integer of at least 1"):
         prototypes(model, X, n_prototypes=0)
-    small, _ = parsimon.compress(SVC().fit(X, y), max_points=5)
-    with pytest.raises(ValueError, match="say which output"):
-        prototypes(small, X)
-    assert prototypes(small, X, output=0).values.shape == (len(X),)
 
 
 # -- which samples points were --------------------------------------------------------------------

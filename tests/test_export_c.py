@@ -14,6 +14,7 @@ from export_common import (
     said,
     samples,
     unit,
+    written,
 )
 from polk_common import GIVEN, task
 from sklearn.pipeline import make_pipeline
@@ -66,7 +67,7 @@ def need(tool):
 def ask(folder, model, X, widths, float_type="double", compiler=("cc",), under=()):
     """Return what a program with the header answers, each answer with this many columns."""
     real = "double" if float_type == "double" else "float"
-    (folder / "m.h").write_text(to_c(model, float_type=float_type, name="m"))
+    (folder / "m.h").write_text(written(to_c, model, float_type=float_type, name="m"))
     places = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
     calls = [CALLS[what].format(at=at, real=real) for what, at in places.items()]
     width = sum(widths.values())
@@ -103,7 +104,11 @@ def assert_same(folder, model, X, float_type, **how):
         assert (np.isfinite(rows) == finite).all()
         told = expected[what][finite]
         away = np.abs(rows[finite] - told) / allowed(model, X, what, told)
-        assert away.max() <= TOLERANCE[float_type], what
+        tolerance = TOLERANCE[float_type]
+        if what == "probabilities" and rows.shape[1] > 2 and hasattr(model, "_votes_"):
+            # Where LIBSVM's iteration stops: rounding decides whether it makes one more round.
+            tolerance = max(tolerance, 0.005 if float_type != "double" else 0)
+        assert away.max() <= tolerance, what
 
 
 @pytest.mark.parametrize("float_type", ["float", "double"])
@@ -116,6 +121,25 @@ def test_every_estimator(name, float_type, tmp_path):
 @pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=str)
 def test_every_kernel(kernel, float_type, tmp_path):
     assert_same(tmp_path, of_kernel(kernel), samples(1000), float_type)
+
+
+def test_a_density_behind_a_scaler_has_its_domain_in_scaled_units(tmp_path):
+    model = make_pipeline(StandardScaler(), parsimon.SPPPOTIntensity(domain=[(-2, 2)] * 2))
+    model.fit(5 + 3 * np.random.default_rng(0).uniform(-1, 1, size=(200, 2)))
+    X = 5 + 3 * samples(500)
+    expected = model.score_samples(X)
+    finite = np.isfinite(expected)
+    assert 0 < finite.sum() < len(X)
+    found = ask(tmp_path, model, X, {"log_density": 1})["log_density"][:, 0]
+    assert (np.isfinite(found) == finite).all()
+    assert np.abs(found[finite] - expected[finite]).max() <= 1e-11
+    with pytest.raises(ValueError, match="has neither a scaler in front of a density nor"):
+        to_c(model, float_type="int16")
+
+
+def test_the_header_says_that_probabilities_are_not_in_it():
+    text = written(to_c, MODELS["process of two"])
+    assert "Probabilities are not here: those of a Gaussian process" in text
 
 
 @pytest.mark.parametrize("name", ["classes", "regressor", "one class", "spppot", "density kl"])

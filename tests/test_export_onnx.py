@@ -4,7 +4,16 @@ import sys
 
 import numpy as np
 import pytest
-from export_common import EVERY_KERNEL, allowed, every_estimator, of_kernel, said, samples, unit
+from export_common import (
+    EVERY_KERNEL,
+    allowed,
+    every_estimator,
+    of_kernel,
+    said,
+    samples,
+    unit,
+    written,
+)
 from polk_common import GIVEN, task
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
@@ -38,7 +47,8 @@ def ask(proto, X, dtype):
 
 def assert_same(model, X, dtype, tolerance=None):
     X = X.astype(dtype).astype(float)
-    found, expected = ask(to_onnx(model, dtype=dtype), X, dtype), said(model, X)
+    expected = said(model, X, iterates=False)
+    found = ask(written(to_onnx, model, iterates=False, dtype=dtype), X, dtype)
     assert set(found) == set(expected)
     for what, rows in expected.items():
         assert found[what].shape == rows.shape
@@ -75,6 +85,37 @@ def test_the_scaler_in_front_is_part_of_it(scaler):
     model.fit(X[:200], y[:200])
     assert_same(model, X[200:], "float64")
     assert_same(model, X[200:], "float32", tolerance=1e-5)
+
+
+def test_a_density_behind_a_scaler_has_its_domain_in_scaled_units():
+    model = make_pipeline(StandardScaler(), parsimon.SPPPOTIntensity(domain=[(-2, 2)] * 2))
+    model.fit(5 + 3 * np.random.default_rng(0).uniform(-1, 1, size=(200, 2)))
+    X = 5 + 3 * samples(500)
+    expected = model.score_samples(X)
+    finite = np.isfinite(expected)
+    assert 0 < finite.sum() < len(X)
+    found = ask(to_onnx(model, dtype="float64"), X, "float64")["log_density"]
+    assert (np.isfinite(found) == finite).all()
+    assert np.abs(found[finite] - expected[finite]).max() <= 1e-11
+
+
+def test_a_search_of_sparsities_exports_what_it_has_chosen():
+    X, y = task()[0][:60], task()[0][:60, 0]
+    model = parsimon.SLKLRegressorCV(n_sparsities=3, cv=2, random_state=0).fit(X, y)
+    found = ask(to_onnx(model, dtype="float64"), X, "float64")["predictions"]
+    assert np.abs(found - model.predict(X)).max() <= 1e-12 * unit(model, X)
+
+
+def test_intensities_of_marks_are_exported_one_by_one():
+    X, y = task()
+    model = parsimon.MarkedIntensity().fit(X[:100], y[:100] > 1)
+    with pytest.raises(TypeError, match=r"intensities_\[i\], whose mark is classes_\[i\]"):
+        to_onnx(model)
+    X = samples(100).clip(X.min(), X.max())
+    found = ask(to_onnx(model.intensities_[0], dtype="float64"), X, "float64")["log_density"]
+    expected = model.intensities_[0].score_samples(X)
+    finite = np.isfinite(expected)
+    assert np.abs(found[finite] - expected[finite]).max() <= 1e-11
 
 
 def test_a_streaming_scaler_takes_missing_numbers():

@@ -63,17 +63,23 @@ def damaged(**change):
     ("text", "message"),
     [
         ("[]", "no model of parsimon"),
+        ("{", "of the type str, is no text in JSON: give what to_json"),
         ('{"format": "parsimon", "version": 2}', "version 2 of the format"),
         ('{"format": "parsimon", "version": 1}', "it has no entries"),
         (damaged(weights={"type": "numbers"}), "The entry 'weights' must be"),
         (damaged(weights={"type": "numbers", "shape": [7], "data": [1.0]}), "The entry 'weights'"),
-        (damaged(kernel=None), "not a complete model"),
+        (damaged(kernel=None), "not a complete model: it has no entry 'kernel'"),
         (damaged(features=77), "."),
     ],
 )
 def test_what_is_no_model_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         from_json(text)
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(ValueError, match="of the type int, is no text in JSON"):
+        from_json(3)
 
 
 def test_what_cannot_be_written_is_refused():

@@ -165,6 +165,27 @@ def test_a_compressed_density(program, tmp_path):
     assert said[-1] == 0
 
 
+def test_a_periodic_density_is_folded_in_cxx(program, tmp_path):
+    model = parsimon.SPPPOTIntensity(domain=PLANE["domain"], periodic=[0]).fit(cloud()[:300])
+    X = np.vstack([cloud()[500:560] + np.array([turns, 0.0]) for turns in (0.0, 2.0, -3.0)])
+    for each in (model, parsimon.compress(model, max_points=30)[0]):
+        each.save(tmp_path / "model")
+        said = predict(program, tmp_path / "model", X)[:, -1:]
+        assert_near(said, np.exp(each.score_samples(X)), 1e-11)
+
+
+def test_a_density_in_a_window_is_refused_in_cxx(program, tmp_path):
+    corners = [(0.0, -2.0), (1.0, -2.0), (0.5, 3.0)]
+    inside = cloud()[np.abs(cloud()[:, 0] - 0.5) < 0.5 * (3 - cloud()[:, 1]) / 5]
+    model = parsimon.SPPPOTIntensity(window=corners).fit(inside)
+    model.save(tmp_path / "model")
+    done = subprocess.run(
+        [program, "raw", tmp_path / "model"], input="", capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "which Python alone can tell" in done.stderr
+
+
 def test_a_regressors_mean_and_a_classifiers_labels_are_for_cxx_as_well(program, tmp_path):
     X = np.vstack([task()[0][200:260], [[9.0, -9.0]]])
     seen = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,12 +65,14 @@ class Classes:
     """The largest output wins, or the sign of a single one; `link` turns them into probabilities.
 
     `link` is the name of a loss of the core. With a calibration, its slope and offset, the
-    probabilities of two classes are those of logits.
+    probabilities of two classes are those of logits. Where they are `averaged` over what a Gaussian
+    process does not know, the outputs alone do not tell them.
     """
 
     classes: NDArray[Any]
     link: str | None = None
     calibration: tuple[Array, Array] | None = None
+    averaged: bool = False
 
     def scores(self, values: Array) -> Array:
         """Return the decision function."""
@@ -156,7 +159,8 @@ class Density:
     """The output z gives the density f / volume in a box: exp(z), z, or r(x) z; outside it is 0.
 
     ``r(x) = 1/2 + height * exp(-sum(((x - center) / width)^2) / 2)``, the parameters in this order.
-    A box without bounds has a volume of 1.
+    A box without bounds has a volume of 1. Where the box is `periodic` along a feature, samples are
+    folded into it first.
     """
 
     mirror: str
@@ -164,6 +168,16 @@ class Density:
     lower: Array
     upper: Array
     log_volume: float
+    periodic: NDArray[np.bool_]
+
+    def folded(self, X: Array) -> Array:
+        """Return samples with what goes round brought into the box."""
+        if not self.periodic.any():
+            return X
+        low, width = self.lower[self.periodic], (self.upper - self.lower)[self.periodic]
+        X = X.copy()
+        X[:, self.periodic] = low + np.mod(X[:, self.periodic] - low, width)
+        return X
 
     @property
     def is_bounded(self) -> bool:
@@ -180,8 +194,8 @@ class Density:
         )
 
     def log_density(self, values: Array, X: Array) -> Array:
-        """Return the logarithm of the density."""
-        z = values[:, 0]
+        """Return the logarithm of the density, of values at folded samples."""
+        z, X = values[:, 0], self.folded(X)
         if self.mirror != "kl":
             if self.mirror == "mahalanobis":
                 height, center, width = self.center_and_width()
@@ -219,12 +233,39 @@ class Formula:
 
     def scaled(self, X: Array) -> Array:
         """Return samples as the function takes them."""
-        return X if self.scaling is None else self.scaling(X)
+        X = X if self.scaling is None else self.scaling(X)
+        return self.head.folded(X) if isinstance(self.head, Density) else X
 
     def values(self, X: Array) -> Array:
         """Return the outputs, before the head."""
         values = KernelExpansion(self.kernel, self.dictionary, self.weights)(self.scaled(X))
         return np.asarray(values + self.intercept)
+
+
+def unwritten_probabilities(head: Head, *, iterates: bool) -> str | None:
+    """Say why the probabilities of a model are not written down, if they are not.
+
+    ``iterates`` is whether what is written can repeat steps until something holds.
+    """
+    if isinstance(head, Votes) and head.calibration is not None and not iterates:
+        return (
+            "those of pairs of classes are put together by solving a system of equations for each "
+            "sample"
+        )
+    if isinstance(head, Classes) and head.averaged:
+        return "those of a Gaussian process are averages over what it does not know"
+    return None
+
+
+def warn_of_probabilities(head: Head, what: str, *, iterates: bool) -> None:
+    """Warn if probabilities that a model has are not written down."""
+    why = unwritten_probabilities(head, iterates=iterates)
+    if why is not None:
+        warnings.warn(
+            f"{what} labels and scores, and no probabilities: {why}. They remain in Python.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def binary(logits: Array) -> Array:
@@ -249,6 +290,7 @@ def formula_of(model: Any) -> Formula:
     if hasattr(model, "scaler_") and hasattr(model, "estimator_"):  # a StreamingPipeline
         check_is_fitted(model)
         return _behind([] if model.scaler_ is None else [model.scaler_], model.estimator_)
+    model = asked_for(model)
     if not hasattr(model, "_head"):
         raise TypeError(
             f"{type(model).__name__} is no model of parsimon: give one of its fitted estimators, a "
@@ -262,6 +304,20 @@ def formula_of(model: Any) -> Formula:
     intercept = np.broadcast_to(np.asarray(intercept, dtype=float), (weights.shape[1],))
     dictionary = np.asarray(core.dictionary)
     return _checked(Formula(model.kernel_, dictionary, weights, intercept, model._head()))
+
+
+def asked_for(model: Any) -> Any:
+    """Return the estimator that a fitted model asks, if it has one that answers alone."""
+    kind = type(model).__name__
+    if kind == "MarkedIntensity":
+        raise TypeError(
+            "A MarkedIntensity is one intensity for each mark, each a function of its own: give "
+            "the fitted model's intensities_[i], whose mark is classes_[i]."
+        )
+    if kind == "SLKLRegressorCV":
+        check_is_fitted(model)
+        return model.best_estimator_
+    return model
 
 
 def _behind(scalers: list[Any], model: Any) -> Formula:

@@ -16,7 +16,9 @@ entry              holds
 ``calibration.*``  of the same: ``slope`` and ``offset`` of the logits, one for each output
 ``density.*``      of a density that was compressed: what is subtracted from its logarithm,
                    ``log_volume``; ``mirror``, ``mirror.parameters``, ``domain.lower`` and
-                   ``domain.upper`` as those of other densities, the last two only if it has bounds
+                   ``domain.upper`` as those of other densities, the last two only if it has bounds;
+                   ``domain.periodic``, where a 1 for a feature means that samples are folded into
+                   the domain along it, only if there is one
 =================  ================================================================================
 """
 
@@ -71,6 +73,9 @@ def _write_density(archive: _core.Archive, rest: dict[str, Any]) -> None:
     box = rest.pop("_box_")
     if rest.pop("_bounded_"):
         archive["domain.lower"], archive["domain.upper"] = box
+    periodic = rest.pop("_periodic_")
+    if periodic.any():
+        archive["domain.periodic"] = periodic.astype(np.float64)
 
 
 def read_meaning(archive: _core.Archive, outputs: int) -> dict[str, Any]:
@@ -102,12 +107,16 @@ def _read_density(archive: _core.Archive) -> dict[str, Any]:
     # A file without points may claim any number of features, which cost it nothing.
     points, features = archive["dictionary"].shape
     sides = features if points else 0
+    box = np.zeros((2, sides)) if faces is None else np.stack(faces)
+    none = np.zeros(box.shape[1])
+    periodic = archive.get("domain.periodic", none)
     return {
         "_log_volume_": archive["density.log_volume"],
         "_mirror_": archive["mirror"],
         "_mirror_numbers_": archive["mirror.parameters"],
         "_bounded_": bounded,
-        "_box_": np.zeros((2, sides)) if faces is None else np.stack(faces),
+        "_box_": box,
+        "_periodic_": periodic != 0,
     }
 
 

@@ -39,7 +39,8 @@ class Prototypes:
         These points themselves, in the units of X.
     samples : ndarray of int of shape (n_samples, n_prototypes) or None
         Which of the samples that were given each of them is; -1 if it is none of them, as a point
-        that two were merged to.
+        that two were merged to, or one that has moved: ``parsimon.compress(model, refine=False)``
+        leaves points where they are.
     labels : ndarray of shape (n_samples, n_prototypes) or None
         The labels of these samples, where `samples` is not -1.
     """
@@ -76,6 +77,8 @@ def prototypes(
     output : int, optional
         Which output of the model is explained. By default that of the predicted class, or the first
         if there is no such thing; for two classes with one output, positive speaks for the second.
+        Of a one-vs-one classifier, which has an output for each pair of classes, it is the sum of
+        those that the predicted class is in, positive where they speak for it.
     samples : array-like of shape (n_known, n_features), optional
         What the model was trained on, or a part of it: each point is looked for among them.
     labels : array-like of shape (n_known,), optional
@@ -104,14 +107,13 @@ def prototypes(
     """
     check_count("n_prototypes", n_prototypes)
     formula, rows = _checked(model, X)
-    chosen = _outputs(formula, rows, output)
+    weights, intercept = _explained(formula, rows, output)
     kernel = formula.kernel(formula.scaled(rows), formula.dictionary)
-    all_of_them = kernel * formula.weights.T[chosen]
+    all_of_them = kernel * weights
     count = min(int(n_prototypes), all_of_them.shape[1])
     order = np.argsort(-np.abs(all_of_them), axis=1, kind="stable")[:, :count]
     shown = np.take_along_axis(all_of_them, order, axis=1)
     total = all_of_them.sum(axis=1)
-    intercept = formula.intercept[chosen]
     places, names = _origins(model, formula, order, samples, labels)
     rows = (
         formula.dictionary if formula.scaling is None else formula.scaling.undo(formula.dictionary)
@@ -167,6 +169,8 @@ def shapley_values(model: Any, X: ArrayLike, *, background: ArrayLike | None = N
         phi_j = sum_i w_i (k_ij - m_ij) int_0^1 prod_{l != j} (t k_il + (1 - t) m_il) dt
 
     and the integral of the polynomial is exact with Gauss-Legendre nodes, half as many as features.
+    So the time for each sample grows with the points and with the square of the features: about a
+    millisecond for 300 points of 20 features, a second for 784.
 
     Parameters
     ----------
@@ -221,22 +225,23 @@ def _checked(model: Any, X: ArrayLike) -> tuple[Formula, Array]:
     return formula, rows
 
 
-def _outputs(formula: Formula, X: Array, output: int | None) -> NDArray[np.int64]:
-    """Return which output is explained for each sample."""
-    count = formula.n_outputs
+def _explained(formula: Formula, X: Array, output: int | None) -> tuple[Array, Array]:
+    """Return the weights, a row for each sample, and the intercepts of what is explained."""
+    head, count = formula.head, formula.n_outputs
+    weights, intercept = formula.weights, formula.intercept
     if output is not None:
         if type(output) is not int or not 0 <= output < count:
             raise ValueError(f"output must be an integer from 0 to {count - 1}; got {output!r}.")
-        return np.full(len(X), output, dtype=np.int64)
-    head = formula.head
-    if isinstance(head, Votes):
-        raise ValueError(
-            "A one-vs-one classifier has an output for each pair of classes, and no class has one "
-            "of its own: say which output is to be explained."
-        )
-    if isinstance(head, Classes) and count > 1:
-        return np.asarray(formula.values(X).argmax(axis=1))
-    return np.zeros(len(X), dtype=np.int64)
+        chosen = np.full(len(X), output, dtype=np.int64)
+    elif isinstance(head, Votes):
+        # Of the pairs that the predicted class is in, those outputs that speak for it.
+        chosen = np.searchsorted(head.classes, head.labels(formula.values(X)))
+        weights, intercept = weights @ head.tournament, intercept @ head.tournament
+    elif isinstance(head, Classes) and count > 1:
+        chosen = np.asarray(formula.values(X).argmax(axis=1))
+    else:
+        chosen = np.zeros(len(X), dtype=np.int64)
+    return weights.T[chosen], intercept[chosen]
 
 
 def _terms(kernel: Kernel, features: int) -> list[tuple[float, list[Array], list[float]]]:

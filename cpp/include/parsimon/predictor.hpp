@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <optional>
@@ -71,10 +72,16 @@ class Predictor {
   // uniform one of its domain, exp(z) for most.
   bool is_density() const { return density_.has_value(); }
 
-  // The density at a sample, 0 outside the domain. It integrates to 1, unless a C++ program saved a
+  // The density at a sample, 0 outside the domain, into which samples are folded along what goes
+  // round, such as the hour of a day. It integrates to 1, unless a C++ program saved a
   // model whose steps only bring the integral near 1.
   double density(const double* x) const {
     require(is_density(), "The model is not one of a density; predict() gives its outputs.");
+    std::vector<double> inside;
+    if (!density_->periodic.empty()) {
+      inside = folded(x);
+      x = inside.data();
+    }
     double z = 0;
     predict(x, &z);
     if (density_->domain && !density_->domain->contains(x)) return 0;
@@ -85,10 +92,22 @@ class Predictor {
 
  private:
   struct Density {
-    std::optional<Box> domain;  // none of one without bounds
+    std::optional<Box> domain;     // none of one without bounds
+    std::vector<double> periodic;  // not 0 for features that go round; empty if none does
     MirrorMap mirror;
     double log_volume;  // of the domain, and the integral of what is learned relative to that
   };
+
+  std::vector<double> folded(const double* x) const {
+    std::vector<double> inside(x, x + features());
+    for (std::size_t j = 0; j < inside.size(); ++j) {
+      if (density_->periodic[j] == 0) continue;
+      const double low = density_->domain->lower()[j], high = density_->domain->upper()[j];
+      inside[j] -= (high - low) * std::floor((inside[j] - low) / (high - low));
+      inside[j] = std::min(std::max(inside[j], low), high);  // as rounding may leave it
+    }
+    return inside;
+  }
 
   Predictor(const Entries& file, const std::string& algorithm)
       : function_(read_function(file, algorithm)), density_(read_density(file, algorithm)) {}
@@ -159,11 +178,17 @@ class Predictor {
     const std::string volume = "density.log_volume", integral = "density.log_integral";
     const bool compressed = algorithm == "slkl" && file.has(volume);
     if (!learns_density(algorithm) && !compressed) return std::nullopt;
-    Density density{std::nullopt, MirrorMap::kl(), 0};
+    require(!file.has("domain.window"),
+            "The model file holds a density in a window or with covariates, which Python alone can "
+            "tell.");
+    Density density{std::nullopt, {}, MirrorMap::kl(), 0};
     const Index features = file.get_integer("features");
     if (!compressed || file.has("domain.lower")) {
       density.domain.emplace(file.get_numbers("domain.lower"), file.get_numbers("domain.upper"));
       require(density.domain->features() == features, "The model file has impossible sizes.");
+    }
+    if (density.domain && file.has("domain.periodic")) {
+      density.periodic = file.get_numbers("domain.periodic", features);
     }
     if (compressed) {
       density.log_volume = file.get_number(volume);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,13 +17,16 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from parsimon._approximate import move_points
 from parsimon._checks import count, is_number
 from parsimon.expansion import KernelExpansion, komp
 
+from ._kernels import has_gradient
 from ._process import cholesky
 from ._report import (
     ModelReport,
     Seen,
+    check_targets,
     microseconds,
     most_likely_share,
     score,
@@ -39,6 +43,10 @@ _MOST_SOLVED_ON = 20_000
 _ANCHORS = (1e-8, 1e-6, 1e-4, 1e-2)
 # A function that a tolerance is searched for with has at most so many points.
 _MOST_TO_SEARCH = 2000
+# Points are moved by so many steps, or as many as take about half a minute; fewer are not worth it.
+_STEPS, _FEWEST_STEPS, _MOST_NUMBERS = 100, 20, 1e10
+# Points that move do with fewer: how many are looked for so many times, from this share on.
+_TIMES, _LEAST_SHARE = 4, 0.4
 
 
 def compress(
@@ -49,14 +57,17 @@ def compress(
     tolerance: float | None = None,
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
+    refine: bool = True,
     verbose: int = 0,
 ) -> tuple[Any, ModelReport]:
     """Make a model of fewer points that predicts as a fitted one does.
 
-    The points are a part of the large model's. They are chosen by kernel orthogonal matching
-    pursuit (:func:`parsimon.komp`), and their weights are those of the nearest function in Hilbert
-    norm; with X, they are solved again towards the large model's outputs on it if that changes
-    predictions on other samples of X less.
+    The points are chosen from the large model's by kernel orthogonal matching pursuit
+    (:func:`parsimon.komp`), and their weights are those of the nearest function in Hilbert norm.
+    Then the points are moved to where that distance is smallest, as
+    :meth:`parsimon.KernelExpansion.refine` does; with X, weights are solved again towards the large
+    model's outputs on it. Either is kept if it brings the function nearer: in Hilbert norm, or,
+    with X, on samples of it that no weights are solved on.
 
     Parameters
     ----------
@@ -77,8 +88,13 @@ def compress(
         no weights are solved.
     y : array-like of shape (n_samples,), optional
         Their labels or targets, for scores in the report.
+    refine : bool, default=True
+        Whether points may move. Points that have moved are none of the training samples any more,
+        so that :func:`parsimon.explain.prototypes` finds no samples that they are. Those of SLKL,
+        which must be samples, and those of Gaussian processes, which say how sure these are, stay
+        where they are; so do those of kernels without a gradient and of very large models.
     verbose : int, default=0
-        1 shows a progress bar for models of more than 3,000 points.
+        1 shows a progress bar for models of more than 3,000 points, and one while points move.
 
     Returns
     -------
@@ -109,6 +125,7 @@ def compress(
             tolerance=tolerance,
             X=X,
             y=y,
+            refine=refine,
             verbose=verbose,
         )
     if hasattr(model, "scaler_") and hasattr(model, "estimator_"):  # a StreamingPipeline
@@ -120,6 +137,7 @@ def compress(
             tolerance=tolerance,
             X=None if X is None else model.encode(X),
             y=y,
+            refine=refine,
             verbose=verbose,
         )
         smaller = copy.deepcopy(model)
@@ -127,12 +145,15 @@ def compress(
         return smaller, report
     large = large_model(model)
     samples = _samples(large, X, y)
-    task = _Task(large, samples, verbose)
+    task = _Task(large, samples, refine, verbose)
     if tolerance is not None:
         found = task.within(float(tolerance))
     else:
         found = task.attempt(0.0 if budget is None else float(budget), max_points)
     small, deviation_bound = large.make(found.expansion)
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and not hasattr(small, "feature_names_in_"):
+        small.feature_names_in_ = names
     return small, _report(large, found, samples, deviation_bound)
 
 
@@ -186,28 +207,33 @@ def _samples(large: Large, X: ArrayLike | None, y: ArrayLike | None) -> _Samples
     targets = None
     if y is not None:
         check_consistent_length(rows, y)
+        check_targets(large, np.asarray(y))
         targets = np.asarray(y)[order[:third]]
     return _Samples(rows[order[third:]], rows[order[:third]], targets)
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A smaller function, how far it is from the large one, and where its weights are from.
+    """A smaller function, how far it is from the large one, and where points and weights are from.
 
+    `left` is what it leaves of the large one's outputs, squared, on samples that are held out.
     `looks` is among how many functions it was chosen by what all samples say about them.
     """
 
     expansion: KernelExpansion
     error: float
-    weights: str
+    weights: str = "projected"
+    points: str = "kept"
+    left: float = math.inf
     looks: int = 1
 
 
 class _Task:
     """A large function, and samples on which smaller ones are judged."""
 
-    def __init__(self, large: Large, samples: _Samples, verbose: int) -> None:
+    def __init__(self, large: Large, samples: _Samples, refine: bool, verbose: int) -> None:
         self._large = large
+        self._refine = refine and large.may_move
         self._verbose = verbose
         self._X = samples.deciding[:_MOST_SOLVED_ON]
         self._wanted = np.asarray(large.expansion(self._X))
@@ -215,15 +241,82 @@ class _Task:
 
     def attempt(self, budget: float, max_points: int | None) -> _Found:
         """Return a function with a budget or a number of points."""
-        return self._smaller(self._large.expansion, 0.0, budget, max_points)
+        start = self._large.expansion
+        if max_points is not None:
+            return self._smaller(start, 0.0, budget, max_points, move=True)
+        found = self._smaller(start, 0.0, budget, None, most=budget, move=True)
+        if found.points == "kept":
+            return found
+        fewer = self._fewer(start, 0.0, found, lambda each: each.error <= budget, most=budget)
+        return replace(fewer, looks=1)  # no sample was asked how many there may be
+
+    def _fewer(
+        self,
+        start: KernelExpansion,
+        spent: float,
+        best: _Found,
+        enough: Callable[[_Found], bool],
+        most: float = math.inf,
+    ) -> _Found:
+        """Return a function of fewer points, which have moved, that is good enough as well."""
+        many = best.expansion.model_order
+        few, looks = round(_LEAST_SHARE * many), best.looks
+        for _ in range(_TIMES):
+            size = round(math.sqrt(max(few, 1) * many))
+            if not few < size < many:
+                break
+            found = self._smaller(start, spent, 0.0, size, most=most, move=True)
+            if found.points == "kept" and most == math.inf:  # which the search has been through
+                few = size
+                continue
+            looks += 1
+            if enough(found):
+                best, many = found, found.expansion.model_order
+            else:
+                few = size
+        return replace(best, looks=looks)
 
     def _smaller(
-        self, start: KernelExpansion, spent: float, budget: float, max_points: int | None
+        self,
+        start: KernelExpansion,
+        spent: float,
+        budget: float,
+        max_points: int | None,
+        *,
+        most: float = math.inf,
+        move: bool,
     ) -> _Found:
+        """Return the nearest function of a budget or a number of points that is found.
+
+        ``spent`` is the distance between the large function and `start`, its projection; ``most``
+        is how far weights that are solved may go from the large function.
+        """
         small, report = komp(start, budget, max_points=max_points, verbose=self._verbose)
-        error = math.hypot(spent, report.error)
-        found = _Found(small, error, "projected")
-        return found if len(self._X) < _FEWEST_SAMPLES else self._solved(found)
+        candidates = [_Found(small, math.hypot(spent, report.error))]
+        if move and self._refine:
+            candidates += self._moved(start, spent, small)
+        candidates = [found for found in candidates if found.error <= most] or candidates
+        if len(self._X) < _FEWEST_SAMPLES:
+            return min(candidates, key=lambda found: found.error)
+        solved = [self._solved(found, partial(_apart, start, spent), most) for found in candidates]
+        return min(solved, key=lambda found: found.left)
+
+    def _moved(self, start: KernelExpansion, spent: float, small: KernelExpansion) -> list[_Found]:
+        """Return a function with points that have moved, if there is any and it is nearer."""
+        orders = small.model_order, start.model_order
+        steps = min(_STEPS, int(_MOST_NUMBERS / _numbers_of_a_step(start, small)))
+        if not 0 < orders[0] < orders[1] or steps < _FEWEST_STEPS:
+            return []
+        if not has_gradient(start.kernel):
+            return []
+        try:
+            core = move_points(start._core, small._core, steps, self._verbose)
+        except linalg.LinAlgError:  # points too much alike to begin with
+            return []
+        moved = start._derive(core)
+        error = _apart(start, spent, moved)
+        nearer = error < spent + start.distance(small)
+        return [_Found(moved, error, points="moved")] if nearer else []
 
     def within(self, tolerance: float) -> _Found:
         """Return the smallest function that changes no more on the samples than is tolerable."""
@@ -231,21 +324,35 @@ class _Task:
         if start.model_order > _MOST_TO_SEARCH:
             start, report = komp(start, max_points=_MOST_TO_SEARCH, verbose=self._verbose)
             spent = report.error
-        best = _Found(self._large.expansion, 0.0, "projected")
         wanted = [self._large.values(self._large.expansion, X) for X in self._judges]
+
+        def tolerable(found: _Found) -> bool:
+            return max(map(partial(self._change, found), wanted, self._judges)) <= tolerance
+
+        best = _Found(self._large.expansion, 0.0)
         few, many, looks = 0, start.model_order, 0
         while many - few > max(1, many // 100):
             size = max(few + 1, round(math.sqrt(max(few, 1) * many)))
             size = min(size, many - 1) if many - 1 > few else size
-            found = self._smaller(start, spent, 0.0, size)
+            found = self._smaller(start, spent, 0.0, size, move=False)
             looks += 1
-            if max(map(partial(self._change, found), wanted, self._judges)) <= tolerance:
+            if tolerable(found):
                 best, many = found, found.expansion.model_order
             else:
                 few = size
             if many <= 1:
                 break
-        return replace(best, looks=max(looks, 1))
+        best = replace(best, looks=max(looks, 1))
+        if not self._refine:
+            return best
+        # Moving points takes time: they move where the search has ended, not along the way.
+        moved = self._smaller(start, spent, 0.0, best.expansion.model_order, move=True)
+        if moved.points == "kept":
+            return best
+        looks = best.looks + 1
+        if not tolerable(moved):
+            return replace(best, looks=looks)
+        return self._fewer(start, spent, replace(moved, looks=looks), tolerable)
 
     def _change(self, found: _Found, wanted: Array, X: Array) -> float:
         """Return the share of labels that change on samples, or the largest change."""
@@ -253,44 +360,66 @@ class _Task:
         relabelled = seen.relabelled()
         return float(seen.change().max() if relabelled is None else relabelled.mean())
 
-    def _solved(self, found: _Found) -> _Found:
+    def _solved(
+        self, found: _Found, apart: Callable[[KernelExpansion], float], most: float
+    ) -> _Found:
         """Return the function with weights solved on the samples, if it is nearer on others.
 
         With g_0 the projection and V the coordinates of g - g_0 in an orthonormal basis of the
         span, minimise |F - g(X)|^2 + anchor N |V|^2: far from all samples, g stays near g_0. The
-        distance to the large function is sqrt(|f - g_0|^2 + |V|^2), since g_0 is a projection.
+        distance to the large function is sqrt(|f - g_0|^2 + |V|^2), since g_0 is a projection; V is
+        shortened where that would be more than `most`. The shorter, the nearer to g_0: by
+        convexity, what is left on the samples lies between.
         """
-        small = found.expansion
+        small, held = found.expansion, len(self._X) // 4
         gram = small.kernel(small.dictionary)
-        try:
-            lower = linalg.cholesky(gram, lower=True)
-        except linalg.LinAlgError:  # points too much alike to build upon
-            return found
+        values = small.kernel(small.dictionary, self._X)
         # Products of some libraries raise flags over numbers that they never use.
         with threadpool_limits(limits=1, user_api="blas"), np.errstate(invalid="ignore"):
-            values = small.kernel(small.dictionary, self._X)
-            features = linalg.solve_triangular(lower, values, lower=True).T
             left = self._wanted - values.T @ small.weights
-            held = len(left) // 4
-            anchor = self._anchor(features, left, held)
+            found = replace(found, left=float((left[:held] ** 2).sum()))
+            try:
+                lower = linalg.cholesky(gram, lower=True)
+            except linalg.LinAlgError:  # points too much alike to build upon
+                return found
+            features = linalg.solve_triangular(lower, values, lower=True).T
+            room = math.sqrt(max(most**2 - found.error**2, 0.0)) if most < math.inf else math.inf
+            best, anchor = found.left, None
+            for choice in _ANCHORS:
+                moved = _shortened(_ridge(features[held:], left[held:], choice), room)
+                rest = float(((left[:held] - features[:held] @ moved) ** 2).sum())
+                if rest < best:
+                    best, anchor = rest, choice
             if anchor is None:
                 return found
-            moved = _ridge(features, left, anchor)
+            moved = _shortened(_ridge(features, left, anchor), room)
         weights = small.weights + linalg.solve_triangular(lower, moved, lower=True, trans=1)
         solved = KernelExpansion(small.kernel, small.dictionary, weights)
         error = math.hypot(found.error, float(np.sqrt((moved**2).sum())))
-        return _Found(solved, error, "solved on X")
+        if found.points == "moved":  # no projection to the last digit: measured instead
+            error = apart(solved)
+        if error > most:
+            return found
+        return replace(found, expansion=solved, error=error, weights="solved on X", left=best)
 
-    @staticmethod
-    def _anchor(features: Array, left: Array, held: int) -> float | None:
-        """Return what leaves least on the samples held out; None if nothing is best."""
-        best, choice = float((left[:held] ** 2).sum()), None
-        for anchor in _ANCHORS:
-            moved = _ridge(features[held:], left[held:], anchor)
-            rest = float(((left[:held] - features[:held] @ moved) ** 2).sum())
-            if rest < best:
-                best, choice = rest, anchor
-        return choice
+
+def _numbers_of_a_step(start: KernelExpansion, small: KernelExpansion) -> float:
+    """Return what a step of points costs: kernels and their slopes, and a factor of few points."""
+    before, features = start.dictionary.shape
+    after = small.model_order
+    # A product in a factor costs little beside a kernel, and a kernel something beside features.
+    return float(before * after * (features + 10) + after**3 / 50 + 1)
+
+
+def _apart(start: KernelExpansion, spent: float, small: KernelExpansion) -> float:
+    """Return how far a function is at most from one that is at a distance from `start`."""
+    return spent + start.distance(small)
+
+
+def _shortened(moved: Array, room: float) -> Array:
+    """Return a move that is no longer than there is room for, by more than rounding."""
+    length = float(np.sqrt((moved**2).sum()))
+    return moved if length <= room else moved * ((1 - 1e-9) * room / length)
 
 
 def _ridge(features: Array, left: Array, anchor: float) -> Array:
@@ -313,6 +442,7 @@ def _report(
         points_after=after.model_order,
         certified_bound=found.error,
         deviation_bound=deviation_bound,
+        points=found.points,
         weights=found.weights,
         samples=len(X),
         largest_change=float(seen.change().max()) if measured else None,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
 
 from parsimon import kernels
 from parsimon.kernels import Kernel
@@ -21,7 +23,11 @@ def by_name(model: Any, gamma: Any) -> Kernel:
             f"parsimon.KernelExpansion(kernel, samples, weights)."
         )
     if callable(name):
-        return kernels.Function(name)
+        if not hasattr(model, "kernel_params"):
+            return kernels.Function(name)
+        # A KernelRidge calls it with two samples, others with all of them.
+        given = model.kernel_params or {}
+        return kernels.Function(partial(pairwise_kernels, metric=name, **given))
     if name in ("rbf", "poly", "polynomial", "linear", "laplacian"):
         return kernels.from_name(name, gamma=float(gamma), degree=model.degree, coef0=model.coef0)
     raise ValueError(
@@ -29,6 +35,14 @@ def by_name(model: Any, gamma: Any) -> Kernel:
         f"'linear', 'laplacian' and functions can be compressed; 'sigmoid' is not positive "
         f"definite."
     )
+
+
+def has_gradient(kernel: Kernel) -> bool:
+    """Return whether points can be moved along the slope of a kernel."""
+    if isinstance(kernel, kernels.Function):
+        return False
+    inner = [kernel.kernel] if hasattr(kernel, "kernel") else getattr(kernel, "parts", ())
+    return all(map(has_gradient, inner))
 
 
 def of_process(kernel: Any) -> tuple[Kernel | None, float]:

@@ -18,7 +18,9 @@ from parsimon._sklearn import ClassifierMixin, DensityMixin, OutlierMixin, Regre
 from parsimon.expansion import KernelExpansion
 
 from ._coupling import pairwise_coupling
-from ._process import averaged_logistic
+from ._process import averaged_logistic, explained_root
+
+_NONE = np.empty((0, 0))
 
 
 class Compressed(ModelEstimator):
@@ -52,8 +54,13 @@ class Compressed(ModelEstimator):
         self._adopt(model, {"n_features_in_": features, "_kernel_": expansion.kernel, **fitted})
         return self
 
-    def _replace(self, model: Any, points: Array, weights: Array) -> None:  # noqa: ARG002
-        self._adopt(_core.Slkl(self._kernel_.core, points, weights), {})
+    def _replace(self, model: Any, points: Array, weights: Array) -> None:
+        root = self.__dict__.get("_root_", _NONE)
+        if root.size:  # what is known of variances is in terms of the points
+            before = np.asarray(model.dictionary)
+            root = explained_root(self._kernel_, before, root.T.__matmul__, points)[0]
+        fitted = {"_root_": root} if "_root_" in self.__dict__ else {}
+        self._adopt(_core.Slkl(self._kernel_.core, points, weights), fitted)
 
     def fit(self, X: Any, y: Any = None) -> Any:
         """Refuse: what made this model is another's.
@@ -141,9 +148,6 @@ class CompressedRegressor(RegressorMixin, Compressed):
         }
 
 
-_NONE = np.empty((0, 0))
-
-
 def _has_probabilities(estimator: Any) -> bool:
     if len(getattr(estimator, "_slope_", ())) or getattr(estimator, "_root_", _NONE).size:
         return True
@@ -227,7 +231,7 @@ class CompressedClassifier(ClassifierMixin, Compressed):
         calibrated = len(self._slope_) > 0
         calibration = (self._slope_, self._offsets_) if calibrated else None
         if not self._votes_:
-            return Classes(self._labels_, calibration=calibration)
+            return Classes(self._labels_, None, calibration, averaged=self._root_.size > 0)
         return Votes(self._labels_, self._per_class_, self._by_score_, calibration)
 
     def _head(self) -> Head:
@@ -345,8 +349,10 @@ class CompressedDensity(DensityMixin, Compressed):
         log_density : ndarray of shape (n_samples,)
             Minus infinity where there is no density.
         """
-        values = self._values(X)
-        return self._meaning().log_density(values, np.asarray(X, dtype=np.float64))
+        head = self._meaning()
+        if self._periodic_.any():
+            X = head.folded(self._validate_samples(X))
+        return head.log_density(self._values(X), np.asarray(X, dtype=np.float64))
 
     def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002
         """Return the total log-likelihood of the points.
@@ -369,7 +375,14 @@ class CompressedDensity(DensityMixin, Compressed):
         lower, upper = self._box_
         if not self._bounded_:
             lower, upper = np.full_like(lower, -np.inf), np.full_like(upper, np.inf)
-        return Density(self._mirror_, self._mirror_numbers_, lower, upper, self._log_volume_)
+        return Density(
+            self._mirror_,
+            self._mirror_numbers_,
+            lower,
+            upper,
+            self._log_volume_,
+            self._periodic_,
+        )
 
     def _head(self) -> Head:
         return self._meaning()
@@ -381,4 +394,15 @@ class CompressedDensity(DensityMixin, Compressed):
             "_box_": lambda value: _finite(value) and value.ndim == 2 and len(value) == 2,
             "_bounded_": lambda value: type(value) is bool,
             "_log_volume_": is_number,
+            "_periodic_": lambda value: value.dtype == bool and value.ndim == 1,
         }
+
+    def _check_stored(self, fitted: dict[str, Any], archive: Any) -> None:
+        super()._check_stored(fitted, archive)
+        periodic = fitted["_periodic_"]
+        bounded = fitted["_bounded_"] or not periodic.any()
+        if not bounded or periodic.shape != fitted["_box_"].shape[1:]:
+            raise ValueError(
+                "The model file does not hold a CompressedDensity: its domain.periodic does not "
+                "belong to its domain."
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,30 +23,34 @@ _LAMBDAS = np.array([0.41, 0.4, 0.37, 0.44, 0.39])
 _COEFFICIENTS = np.array([-1854.8214151, 3516.89893646, 221.29346712, 128.12323805, -2010.49422654])
 
 
-def explained_root(kernel: Kernel, X: Array, lower: Array, few: Array) -> tuple[Array, float]:
+def explained_root(
+    kernel: Kernel, X: Array, explain: Callable[[Array], Array], few: Array
+) -> tuple[Array, float]:
     """Return how a process on the samples X explains variance, in terms of few points.
 
-    ``lower`` is L with k(x, x) - |L^-1 k(X, x)|^2 the variance at x. Returns R with
-    |R' k(few, x)|^2 the part that is explained with k(x, .) replaced by its projection onto the
-    span of the few points, and a bound on the change of the variance, relative to k(x, x); infinity
-    if there are too many samples to compute one.
+    ``explain`` multiplies by L^-1, with k(x, x) - |L^-1 k(X, x)|^2 the variance at x; L^-1 is any
+    matrix with a column for each sample. Returns R with |R' k(few, x)|^2 the part that is explained
+    with k(x, .) replaced by its projection onto the span of the few points, and a bound on the
+    change of the variance, relative to k(x, x); infinity if there are too many samples to compute
+    one.
     """
     gram = kernel(few)
     mixed = kernel(few, X)
     # k(X, x) becomes K(X, few) K(few, few)^-1 k(few, x).
-    share = linalg.solve_triangular(lower, mixed.T, lower=True)
+    share = explain(mixed.T)
     root = linalg.cho_solve((cholesky(gram, ridge=1e-12), True), share.T)
     if root.shape[1] > root.shape[0]:  # as many columns as points are enough
         root = linalg.qr(root.T, mode="r")[0][: len(few)].T
     if len(X) > _MOST_BOUNDED:
         return root, float("inf")
-    # In the coordinates of the span of all samples: S is what is explained, P the projection.
-    values, vectors = linalg.eigh(kernel(X))
+    # In the coordinates of the span of all samples and points: S is what is explained, P the
+    # projection.
+    everything, places = np.unique(np.vstack([X, few]), axis=0, return_inverse=True)
+    values, vectors = linalg.eigh(kernel(everything))
     kept = values > 1e-12 * values[-1]
-    turned = vectors[:, kept] * np.sqrt(values[kept])
-    half = linalg.solve_triangular(lower, turned, lower=True)
-    of_few = (vectors[:, kept] / np.sqrt(values[kept])).T @ mixed.T
-    basis = linalg.qr(of_few, mode="economic")[0]
+    turned = (vectors[:, kept] * np.sqrt(values[kept]))[places.ravel()]
+    half = explain(turned[: len(X)])
+    basis = linalg.qr(turned[len(X) :].T, mode="economic")[0]
     projected = (half @ basis) @ basis.T
     change = half.T @ half - projected.T @ projected
     return root, float(np.abs(linalg.eigvalsh(change)).max(initial=0.0))

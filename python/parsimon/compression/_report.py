@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from parsimon._formula import Classes, Density, Head, OneClass, Votes
+from parsimon._formula import Classes, Density, Head, OneClass, Values, Votes
 from parsimon.expansion import KernelExpansion
 
 from ._sources import Large
@@ -38,6 +39,8 @@ class ModelReport:
     deviation_bound : float or None
         Of a Gaussian process: variances change by at most this, relative to kernel(x, x), at any x;
         infinity if there were too many samples to compute it.
+    points : {"kept", "moved"}
+        Whether the points are some of the large model's, or have moved from there.
     weights : {"projected", "solved on X"}
         Whether the weights are those of the nearest function on the points, or those nearest to
         the large model's outputs on a part of X.
@@ -65,6 +68,7 @@ class ModelReport:
     points_after: int
     certified_bound: float
     deviation_bound: float | None
+    points: str
     weights: str
     samples: int
     largest_change: float | None
@@ -85,7 +89,8 @@ class ModelReport:
 
     def _size(self) -> str:
         return (
-            f"{self.points_before} -> {self.points_after} points (weights {self.weights}), "
+            f"{self.points_before} -> {self.points_after} points ({self.points}, weights "
+            f"{self.weights}), "
             f"{self.bytes_before} -> {self.bytes_after} bytes, {self.microseconds_before:.3g} -> "
             f"{self.microseconds_after:.3g} microseconds per sample"
         )
@@ -161,6 +166,27 @@ def size_in_bytes(expansion: KernelExpansion) -> int:
     """Return the size of points and weights in double precision."""
     core = expansion._core
     return int(8 * (core.dictionary.size + core.weights.size))
+
+
+def check_targets(large: Large, y: NDArray[Any]) -> None:
+    """Refuse labels or targets that no prediction of the model can be compared with."""
+    head = large.head
+    if isinstance(head, (Classes, Votes, OneClass)):
+        known = [-1, 1] if isinstance(head, OneClass) else head.classes.tolist()
+        if y.ndim != 1 or not set(y.tolist()) & set(known):
+            shown = ", ".join(map(repr, known[:4])) + (", ..." if len(known) > 4 else "")
+            raise ValueError(
+                f"None of the labels in y is one that the model knows ({shown}): y is of shape "
+                f"{y.shape} and type {y.dtype}. Give the labels of X as the model has them, or "
+                f"leave y out."
+            )
+    elif isinstance(head, Values):
+        outputs = large.intercept.shape[0]
+        if y.dtype.kind not in "biuf" or y.size != len(y) * outputs:
+            raise ValueError(
+                f"y must be {outputs} number{'' if outputs == 1 else 's'} for each sample, as the "
+                f"model predicts; it is of shape {y.shape} and type {y.dtype}."
+            )
 
 
 def score(large: Large, values: Array, y: Array) -> float | None:

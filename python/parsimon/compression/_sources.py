@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import linalg, sparse
 from scipy.special import gammaln
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from parsimon import kernels
-from parsimon._formula import Classes, Density, Head, OneClass, Values, Votes, formula_of
+from parsimon._formula import Classes, Density, Head, OneClass, Values, Votes, asked_for, formula_of
 from parsimon._model import ModelEstimator
 from parsimon.expansion import KernelExpansion
+from parsimon.slkl._common import SLKL
 
 from ._kernels import by_name, of_process
 from ._models import (
@@ -30,6 +34,8 @@ from ._process import explained_root
 
 Array = NDArray[np.float64]
 _NOTHING = np.empty(0)
+# From a reader of a model to who called compress.
+_OF_THE_CALLER = 5
 
 
 @dataclass(frozen=True)
@@ -37,13 +43,14 @@ class Large:
     """A function, what it means, and how a model is made of a smaller one.
 
     ``make`` returns that model, and a bound on the change of its variances relative to k(x, x),
-    which is None if it has none.
+    which is None if it has none. ``may_move`` is whether its points may be others than before.
     """
 
     expansion: KernelExpansion
     intercept: Array
     head: Head
     make: Callable[[KernelExpansion], tuple[Any, float | None]]
+    may_move: bool = True
 
     def values(self, expansion: KernelExpansion, X: Array) -> Array:
         """Return the outputs of the large function, or of a smaller one, at samples."""
@@ -54,6 +61,7 @@ def large_model(model: Any) -> Large:
     """Return a model as a function, or say why it is none that can be compressed."""
     if isinstance(model, KernelExpansion):
         return _of_expansion(model)
+    model = asked_for(model)
     if isinstance(model, ModelEstimator):
         check_is_fitted(model)
         return _of_ours(model)
@@ -97,12 +105,21 @@ def _of_ours(model: ModelEstimator) -> Large:
     if isinstance(head, Density):
         return Large(function, intercept, head, lambda small: (_density(small, head), None))
 
-    def make(small: KernelExpansion) -> tuple[Any, None]:
+    root = getattr(model, "_root_", np.empty((0, 0)))
+
+    def make(small: KernelExpansion) -> tuple[Any, float | None]:
         smaller = copy.deepcopy(model)
         smaller.expansion_ = small
-        return smaller, None
+        if not root.size:
+            return smaller, None
+        points = np.asarray(core.dictionary)
+        return smaller, explained_root(model.kernel_, points, root.T.__matmul__, small.dictionary)[
+            1
+        ]
 
-    return Large(function, intercept, head, make)
+    # Points of SLKL are training samples.
+    may_move = not root.size and not isinstance(model, SLKL)
+    return Large(function, intercept, head, make, may_move)
 
 
 def _density(small: KernelExpansion, head: Density) -> CompressedDensity:
@@ -116,6 +133,7 @@ def _density(small: KernelExpansion, head: Density) -> CompressedDensity:
         _box_=box,
         _bounded_=bounded,
         _log_volume_=head.log_volume,
+        _periodic_=head.periodic,
     )
     return made
 
@@ -153,7 +171,7 @@ def _of_svc(model: Any) -> Large:
     intercept = np.atleast_1d(np.asarray(model.intercept_, dtype=float))
     slope = offset = _NOTHING
     votes = len(model.classes_) > 2
-    if getattr(model, "probability", False):
+    if getattr(model, "probability", False) not in (False, "deprecated") and _is_calibrated(model):
         # P(first) = 1 / (1 + exp(A f + B)) in LIBSVM, where f is positive for the first class.
         slope = -np.asarray(model._probA if hasattr(model, "_probA") else model.probA_, dtype=float)
         offset = -np.asarray(
@@ -183,6 +201,23 @@ def _of_svc(model: Any) -> Large:
         return made, None
 
     return Large(function, intercept, head, make)
+
+
+def _is_calibrated(model: Any) -> bool:
+    """Return whether the calibration of a model is in its attributes."""
+    # Intel's models keep it in a classifier of their own, and zeros where LIBSVM has numbers.
+    slope = model._probA if hasattr(model, "_probA") else model.probA_
+    elsewhere = hasattr(model, "clf_prob") or (np.size(slope) > 0 and not np.any(slope))
+    if not elsewhere:
+        return np.size(slope) > 0
+    warnings.warn(
+        f"The {type(model).__name__} of {type(model).__module__} keeps its calibration where it "
+        f"cannot be read: the compressed model has no predict_proba. Fit scikit-learn's SVC if you "
+        f"need one.",
+        UserWarning,
+        stacklevel=_OF_THE_CALLER,
+    )
+    return False
 
 
 def _of_svr(model: Any) -> Large:
@@ -236,7 +271,7 @@ def _of_ridge(model: Any) -> Large:
 
 def _of_process(model: Any) -> Large:
     if not hasattr(model, "X_train_"):
-        raise ValueError("The GaussianProcessRegressor is not fitted yet: it has no X_train_.")
+        raise NotFittedError("The GaussianProcessRegressor is not fitted yet: it has no X_train_.")
     kernel, noise = of_process(model.kernel_)
     if kernel is None:
         raise ValueError(f"The kernel {model.kernel_} is noise alone: there is no function.")
@@ -246,9 +281,10 @@ def _of_process(model: Any) -> Large:
     X = np.asarray(model.X_train_, dtype=float)
     function = _expansion(kernel, X, alpha.reshape(len(alpha), -1) * scale)
     single = alpha.ndim == 1
+    explain = partial(linalg.solve_triangular, model.L_, lower=True)
 
     def make(small: KernelExpansion) -> tuple[Any, float]:
-        root, bound = explained_root(kernel, X, model.L_, small.dictionary)
+        root, bound = explained_root(kernel, X, explain, small.dictionary)
         made = CompressedRegressor()._set(
             small,
             intercept_=np.broadcast_to(mean, (function.weights.shape[1],)).copy(),
@@ -259,7 +295,7 @@ def _of_process(model: Any) -> Large:
         )
         return made, bound
 
-    return Large(function, mean, Values(single), make)
+    return Large(function, mean, Values(single), make, may_move=False)
 
 
 def _of_process_classifier(model: Any) -> Large:
@@ -277,9 +313,10 @@ def _of_process_classifier(model: Any) -> Large:
     function = _expansion(kernel, X, (base.y_train_ - base.pi_)[:, None])
     # The variance is k(x, x) - |L^-1 W^(1/2) k(X, x)|^2.
     lower = base.L_ / base.W_sr_[:, None]
+    explain = partial(linalg.solve_triangular, lower, lower=True)
 
     def make(small: KernelExpansion) -> tuple[Any, float]:
-        root, bound = explained_root(kernel, X, lower, small.dictionary)
+        root, bound = explained_root(kernel, X, explain, small.dictionary)
         made = CompressedClassifier()._set(
             small,
             intercept_=np.zeros(1),
@@ -293,7 +330,8 @@ def _of_process_classifier(model: Any) -> Large:
         )
         return made, bound
 
-    return Large(function, np.zeros(1), Classes(model.classes_), make)
+    head = Classes(model.classes_, averaged=True)
+    return Large(function, np.zeros(1), head, make, may_move=False)
 
 
 # -- densities ------------------------------------------------------------------------------------
@@ -321,7 +359,7 @@ def _of_kernel_density(model: Any) -> Large:
     weight = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float)
     shares = weight / weight.sum() * math.exp(-log_norm)
     none = np.full(features, np.inf)
-    head = Density("euclidean", _NOTHING, -none, none, 0.0)
+    head = Density("euclidean", _NOTHING, -none, none, 0.0, np.zeros(features, dtype=bool))
     function = _expansion(kernel, X, shares[:, None])
     return Large(function, np.zeros(1), head, lambda small: (_density(small, head), None))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsimon._build import __version__
-from parsimon._formula import Formula, formula_of
+from parsimon._formula import (
+    Density,
+    Formula,
+    formula_of,
+    unwritten_probabilities,
+    warn_of_probabilities,
+)
 
-from ._c_heads import head_code
+from ._c_heads import head_code, is_placed
 from ._c_int16 import int16_code
 from ._c_kernels import KernelCode, numbers
 
@@ -73,7 +80,9 @@ def to_c(model: Any, *, float_type: str = "float", name: str = "model") -> str:
     - ``NAME_values(x, values)``: the outputs of the model's function, for all models;
     - a classifier: ``NAME_predict(x)``, the place of the label in ``NAME_labels``,
       ``NAME_scores(x, scores)``, its ``decision_function``, and, if it has them,
-      ``NAME_probabilities(x, probabilities)``;
+      ``NAME_probabilities(x, probabilities)``; those of a compressed SVC of more than two classes
+      take an iteration in double precision, which stops as LIBSVM's does when they are right to
+      about .005; those of a compressed GaussianProcessClassifier are left out, with a warning;
     - a novelty detector: ``NAME_predict(x)``, 1 or -1, and ``NAME_score(x)``;
     - a regressor, a value function or a :class:`KernelExpansion`: ``NAME_predict(x, predictions)``;
     - a density: ``NAME_log_density(x)``;
@@ -86,7 +95,9 @@ def to_c(model: Any, *, float_type: str = "float", name: str = "model") -> str:
     float_type : {"float", "double", "int16"}, default="float"
         How tables are kept and sums computed. With "int16", the points and weights are integers,
         the exponential is a table, and there are about three digits; for Gaussian and Laplacian
-        kernels.
+        kernels. Scores of "float" are right to about 1e-6, of "double" to 1e-12, of the sum of the
+        absolute values of their terms, ``abs(weights) * abs(kernel)``: where large terms cancel,
+        that is more of the score.
     name : str, default="model"
         What all names in the header start with.
 
@@ -114,6 +125,12 @@ def to_c(model: Any, *, float_type: str = "float", name: str = "model") -> str:
     if name in _KEYWORDS:
         raise ValueError(f"{name!r} is a word of C; choose another name.")
     formula = formula_of(model)
+    warn_of_probabilities(formula.head, "The header has", iterates=True)
+    if float_type == "int16" and is_placed(formula):
+        raise ValueError(
+            "float_type='int16' has neither a scaler in front of a density nor one whose domain is "
+            "periodic. Use float_type='float'."
+        )
     header = _Header(formula, name, float_type)
     return header.text()
 
@@ -153,12 +170,11 @@ class _Header:
         width = {"float": 4, "double": 8, "int16": 2}[self.float_type]
         size = width * (points * features + points * formula.n_outputs)
         kind = type(formula.head).__name__.lower()
+        why = unwritten_probabilities(formula.head, iterates=True)
         notes = ""
-        if getattr(formula.head, "calibration", None) is not None and kind == "votes":
-            notes = (
-                "\n * Probabilities are not here: those of one-vs-one classifiers are the solution "
-                "of a\n * system of equations for each sample."
-            )
+        if why is not None:
+            lines = textwrap.wrap(f"Probabilities are not here: {why}.", 95)
+            notes = "".join(f"\n * {line}" for line in lines)
         return (
             f"/* A model of parsimon {__version__}: {points} points, {features} features, "
             f"{formula.n_outputs} outputs ({kind}).\n"
@@ -201,9 +217,10 @@ class _Header:
                 self._table("mean", formula.scaling.mean),
                 self._table("factor", formula.scaling.factor),
             ]
+        placed = self._placed() if is_placed(formula) else ""
         return (
             "\n".join(tables)
-            + f"\n{kernel.functions()}"
+            + f"\n{kernel.functions()}{placed}"
             + f"""
 /* The outputs of the function, {upper}_OUTPUTS numbers, for {upper}_FEATURES features. */
 static inline void {name}_values(const {self.real} *sample, {self.real} *values)
@@ -216,20 +233,49 @@ static inline void {name}_values(const {self.real} *sample, {self.real} *values)
 """
         )
 
+    def _placed(self) -> str:
+        """Return the function that scales a sample and brings it into a periodic domain."""
+        name, real, head = self.name, self.real, self.formula.head
+        f = "f" if self.single else ""
+        tables = folds = ""
+        if isinstance(head, Density) and head.periodic.any():
+            width = np.where(head.periodic, head.upper - head.lower, 0.0)
+            tables = (
+                f"{self._table('start', np.where(head.periodic, head.lower, 0.0))}\n"
+                f"/* 0 along features that do not go round */\n{self._table('period', width)}\n"
+            )
+            folds = f"""    if ({name}_period[j] > 0) {{
+      x[j] -= {name}_period[j] * floor{f}((x[j] - {name}_start[j]) / {name}_period[j]);
+    }}
+"""
+        return f"""{tables}
+/* A sample as the function takes it. */
+static inline void {name}_placed(const {real} *sample, {real} *x)
+{{
+  size_t j;
+  for (j = 0; j < {name.upper()}_FEATURES; ++j) {{
+{self._scaled("x[j]")}{folds}  }}
+}}
+"""
+
+    def _scaled(self, target: str) -> str:
+        """Return what brings one feature of a sample to a target."""
+        name, scaling = self.name, self.formula.scaling
+        if scaling is None:
+            return f"    {target} = sample[j];\n"
+        missing = f"    if ({target} != {target}) {target} = 0;\n" if scaling.takes_missing else ""
+        return f"    {target} = (sample[j] - {name}_mean[j]) * {name}_factor[j];\n{missing}"
+
     def _scaled_sample(self) -> str:
         """Return what makes `x` of the sample."""
-        name, scaling = self.name, self.formula.scaling
-        features = f"{name.upper()}_FEATURES"
-        if scaling is None:
+        name, features = self.name, f"{self.name.upper()}_FEATURES"
+        if is_placed(self.formula):
+            made = f"  {name}_placed(sample, scaled);\n"
+        elif self.formula.scaling is None:
             return f"  const {self.real} *const x = sample;\n"
-        missing = (
-            "\n    if (scaled[j] != scaled[j]) scaled[j] = 0;" if scaling.takes_missing else ""
-        )
-        return (
-            f"  {self.real} scaled[{features}];\n  const {self.real} *const x = scaled;\n"
-            f"  for (j = 0; j < {features}; ++j) {{\n"
-            f"    scaled[j] = (sample[j] - {name}_mean[j]) * {name}_factor[j];{missing}\n  }}\n"
-        )
+        else:
+            made = f"  for (j = 0; j < {features}; ++j) {{\n{self._scaled('scaled[j]')}  }}\n"
+        return f"  {self.real} scaled[{features}];\n  const {self.real} *const x = scaled;\n{made}"
 
     def _sum(self, expression: str, *, looks: bool) -> str:
         """Return the loop over the points; a kernel may look at neither point nor sample."""

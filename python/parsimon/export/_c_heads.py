@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from parsimon._formula import Classes, Density, Formula, OneClass, Values, Votes
@@ -19,9 +20,11 @@ def head_code(formula: Formula, name: str, *, single: bool) -> str:
     elif isinstance(head, OneClass):
         text = _ONE_CLASS
     elif isinstance(head, Density):
-        text = _density(head)
+        text = _density(head, placed=is_placed(formula))
     elif isinstance(head, Votes):
         text = _labels(head.classes) + _votes(head)
+        if head.calibration is not None:
+            text += _COUPLING
     else:
         text = _labels(head.classes) + _classes(head, formula.n_outputs)
     real, f = ("float", "f") if single else ("double", "")
@@ -48,11 +51,18 @@ def _tables(head: Any, single: bool) -> dict[str, str]:
     if isinstance(head, Classes) and head.calibration is not None:
         slope, offset = head.calibration
         return {"SLOPE": number(slope[0], f), "SHIFT": number(offset[0], f)}
+    if isinstance(head, Votes) and head.calibration is not None:
+        slope, offset = head.calibration
+        most = str(max(100, len(head.classes)))
+        return {"SLOPES": numbers(slope, False), "SHIFTS": numbers(offset, False), "MOST": most}
     if not isinstance(head, Density):
         return {}
     found = {"LOG_VOLUME": number(head.log_volume, f)}
     if head.is_bounded:
-        found |= {"LOWER": numbers(head.lower, single), "UPPER_BOUND": numbers(head.upper, single)}
+        # What goes round is always inside.
+        lower = np.where(head.periodic, -np.inf, head.lower)
+        upper = np.where(head.periodic, np.inf, head.upper)
+        found |= {"LOWER": numbers(lower, single), "UPPER_BOUND": numbers(upper, single)}
     if head.mirror == "mahalanobis":
         height, center, width = head.center_and_width()
         found |= {
@@ -225,6 +235,63 @@ static inline void @NAME@_probabilities(const @REAL@ *x, @REAL@ *probabilities)
     )
 
 
+# As _coupling.py of parsimon.compression has it.
+_COUPLING = """
+static const double @NAME@_slopes[@UPPER@_OUTPUTS] = {
+  @SLOPES@};
+static const double @NAME@_shifts[@UPPER@_OUTPUTS] = {
+  @SHIFTS@};
+
+/* One number for each class; their sum is 1. Those of all pairs of classes are put together by
+   minimising a quadratic form, one class after the other (Wu, Lin, Weng 2004). */
+static inline void @NAME@_probabilities(const @REAL@ *x, @REAL@ *probabilities)
+{
+  @REAL@ values[@UPPER@_OUTPUTS];
+  double form[@CLASSES@][@CLASSES@], product[@CLASSES@], p[@CLASSES@];
+  size_t i, j, pair = 0;
+  int round;
+  @NAME@_values(x, values);
+  for (i = 0; i < @CLASSES@; ++i) {
+    form[i][i] = 0;
+    p[i] = 1.0 / @CLASSES@;
+  }
+  for (i = 0; i < @CLASSES@; ++i) {
+    for (j = i + 1; j < @CLASSES@; ++j, ++pair) {
+      const double logit = (double)values[pair] * @NAME@_slopes[pair] + @NAME@_shifts[pair];
+      double first = 1 / (1 + exp(-logit));
+      if (first < 1e-7) first = 1e-7;
+      if (first > 1 - 1e-7) first = 1 - 1e-7;
+      form[i][j] = form[j][i] = -first * (1 - first);
+      form[i][i] += (1 - first) * (1 - first);
+      form[j][j] += first * first;
+    }
+  }
+  for (round = 0; round < @MOST@; ++round) {
+    double all = 0, away = 0;
+    for (i = 0; i < @CLASSES@; ++i) {
+      product[i] = 0;
+      for (j = 0; j < @CLASSES@; ++j) product[i] += form[i][j] * p[j];
+      all += p[i] * product[i];
+    }
+    for (i = 0; i < @CLASSES@; ++i) {
+      if (fabs(product[i] - all) > away) away = fabs(product[i] - all);
+    }
+    if (away < 0.005 / @CLASSES@) break;
+    for (i = 0; i < @CLASSES@; ++i) {
+      const double step = (all - product[i]) / form[i][i];
+      p[i] += step;
+      all = (all + step * (step * form[i][i] + 2 * product[i])) / (1 + step) / (1 + step);
+      for (j = 0; j < @CLASSES@; ++j) {
+        product[j] = (product[j] + step * form[i][j]) / (1 + step);
+        p[j] /= 1 + step;
+      }
+    }
+  }
+  for (i = 0; i < @CLASSES@; ++i) probabilities[i] = (@REAL@)p[i];
+}
+"""
+
+
 def _votes(head: Votes) -> str:
     count = len(head.classes) if head.per_class else len(head.pairs[0])
     tally = """
@@ -273,7 +340,13 @@ static inline int @NAME@_predict(const @REAL@ *x)
     )
 
 
-def _density(head: Density) -> str:
+def is_placed(formula: Formula) -> bool:
+    """Return whether a density's samples are scaled or folded before they are looked at."""
+    density = formula.head if isinstance(formula.head, Density) else None
+    return density is not None and (formula.scaling is not None or bool(density.periodic.any()))
+
+
+def _density(head: Density, *, placed: bool) -> str:
     tables, checks = "", ""
     if head.is_bounded:
         tables += """static const @REAL@ @NAME@_lower[@FEATURES@] = {
@@ -302,15 +375,19 @@ static const @REAL@ @NAME@_inverse_width[@FEATURES@] = {
     mirrored += positive if head.mirror != "kl" else ""
     declared = "  @REAL@ square = 0;\n" if head.mirror == "mahalanobis" else ""
     declared += "  size_t j;\n" if checks else ""
+    given, start = "x", ""
+    if placed and checks:
+        given, start = "sample", "  @NAME@_placed(sample, x);\n"
+        declared += "  @REAL@ x[@FEATURES@];\n"
     return (
         tables
         + f"""
 /* The logarithm of the density; minus infinity where there is none. */
-static inline @REAL@ @NAME@_log_density(const @REAL@ *x)
+static inline @REAL@ @NAME@_log_density(const @REAL@ *{given})
 {{
   @REAL@ z[1];
-{declared}  @NAME@_values(x, z);
-{checks}{mirrored}  return z[0] - @LOG_VOLUME@;
+{declared}  @NAME@_values({given}, z);
+{start}{checks}{mirrored}  return z[0] - @LOG_VOLUME@;
 }}
 """
     )

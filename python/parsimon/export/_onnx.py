@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsimon._formula import Classes, Density, Formula, OneClass, Values, Votes, formula_of
+from parsimon._formula import (
+    Classes,
+    Density,
+    Formula,
+    OneClass,
+    Values,
+    Votes,
+    formula_of,
+    warn_of_probabilities,
+)
 
 from ._onnx_kernels import Graph, kernel_matrix
 
@@ -24,7 +33,8 @@ def to_onnx(model: Any, *, dtype: str = "float32", opset: int = OPSET, name: str
     a scaler in front is part of it. It has one input, `X`, and these outputs:
 
     - a classifier: `label`, `scores` (its ``decision_function``) and, if it has them,
-      `probabilities`;
+      `probabilities`; not, with a warning, those of a compressed SVC of more than two classes and
+      of a compressed GaussianProcessClassifier, which take more than elementary operators;
     - a novelty detector: `label` and `scores`;
     - a regressor, a value function or a :class:`KernelExpansion`: `predictions`;
     - a density: `log_density`.
@@ -35,7 +45,9 @@ def to_onnx(model: Any, *, dtype: str = "float32", opset: int = OPSET, name: str
         Fitted; pipelines may have scalers in front.
     dtype : {"float32", "float64"}, default="float32"
         Type of the input and of all outputs that are not labels. Distances and products are summed
-        in double precision in both, as Python does.
+        in double precision in both, as Python does. Scores of "float32" are right to about 1e-6 of
+        the sum of the absolute values of their terms, ``abs(weights) * abs(kernel)``: where large
+        terms cancel, that is more than 1e-6 of the score.
     opset : int, default=18
         The version of ONNX's operators; 18 or later.
     name : str, default="model"
@@ -61,6 +73,7 @@ def to_onnx(model: Any, *, dtype: str = "float32", opset: int = OPSET, name: str
             f"got {opset!r}."
         )
     formula = formula_of(model)
+    warn_of_probabilities(formula.head, "The graph has", iterates=False)
     graph = _OnnxGraph(_FLOATS[dtype])
     outputs = add_model(graph, formula, "X")
     kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(_FLOATS[dtype]))
@@ -151,14 +164,15 @@ class _OnnxGraph:
 
 def add_model(graph: Graph, formula: Formula, X: str) -> dict[str, tuple[str, int | None]]:
     """Add everything a model does; its outputs by name, each with the columns that it has."""
-    given = graph.cast(X, np.float64)
-    x = given
+    x = graph.cast(X, np.float64)
     if formula.scaling is not None:
         x = graph.node("Sub", x, graph.constant(formula.scaling.mean, np.float64))
         x = graph.node("Mul", x, graph.constant(formula.scaling.factor, np.float64))
         if formula.scaling.takes_missing:
             zero = graph.constant(0.0, np.float64)
             x = graph.node("Where", graph.node("IsNaN", x), zero, x)
+    if isinstance(formula.head, Density) and formula.head.periodic.any():
+        x = _folded(graph, formula.head, x)
     if len(formula.dictionary):
         matrix = kernel_matrix(graph, formula.kernel, x, formula.dictionary)
         values = graph.node("MatMul", matrix, graph.constant(formula.weights))
@@ -180,6 +194,19 @@ def add_model(graph: Graph, formula: Formula, X: str) -> dict[str, tuple[str, in
     if isinstance(head, Votes):
         return _votes(graph, formula, head, values)
     return _classes(graph, formula, head, values)
+
+
+def _folded(graph: Graph, head: Density, x: str) -> str:
+    """Return samples in the domain along what goes round: x - width floor((x - low) / width)."""
+    low = graph.constant(head.lower, np.float64)
+    width = graph.constant(head.upper - head.lower, np.float64)
+    turns = graph.node("Floor", graph.node("Div", graph.node("Sub", x, low), width))
+    inside = graph.node("Sub", x, graph.node("Mul", turns, width))
+    # What rounding leaves outside is at the border.
+    inside = graph.node(
+        "Max", graph.node("Min", inside, graph.constant(head.upper, np.float64)), low
+    )
+    return graph.node("Where", graph.constant(head.periodic), inside, x)
 
 
 def _squeezed(graph: Graph, values: str) -> str:

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from parsimon._formula import Classes, Density, OneClass, Votes, formula_of
+from parsimon._formula import (
+    Classes,
+    Density,
+    OneClass,
+    Votes,
+    formula_of,
+    warn_of_probabilities,
+)
 
 from ._onnx import add_model, stored_labels
 
@@ -64,6 +71,7 @@ def _shapes(operator: Any) -> None:
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     formula = formula_of(operator.raw_operator)
+    warn_of_probabilities(formula.head, "The graph has", iterates=False)
     graph = _Container(scope, operator, container)
     outputs = add_model(graph, formula, operator.inputs[0].full_name)
     if "label" in outputs:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsimon import _core
+from parsimon._formula import asked_for
 from parsimon._io import from_archive, read_back
 from parsimon.expansion import KernelExpansion
 from parsimon.kernels import Kernel
@@ -108,7 +109,13 @@ def from_json(text: str, *, kernel: Kernel | None = None) -> Any:
     estimator, StreamingPipeline or KernelExpansion
         As it was.
     """
-    found = json.loads(text)
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"What was given, of the type {type(text).__name__}, is no text in JSON: give what "
+            f"to_json returned, as it was. {error}"
+        ) from error
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         raise ValueError("The text is no model of parsimon: its format is not 'parsimon'.")
     if found.get("version") != _VERSION:
@@ -120,10 +127,13 @@ def from_json(text: str, *, kernel: Kernel | None = None) -> Any:
     if not isinstance(entries, dict):
         raise ValueError("The text is no complete model: it has no entries.")
     archive = _core.Archive({name: _read(name, value) for name, value in entries.items()})
+    if "kernel" not in archive:
+        raise ValueError("The text is not a complete model: it has no entry 'kernel'.")
     return from_archive(archive, kernel, "The text")
 
 
 def _archive(model: Any) -> Any:
+    model = asked_for(model)
     if not hasattr(model, "_to_archive"):
         raise TypeError(
             f"A {type(model).__name__} cannot be written down: give an estimator of parsimon, a "
@@ -133,6 +143,7 @@ def _archive(model: Any) -> Any:
 
 
 def _kernel_of(model: Any) -> Kernel:
+    model = asked_for(model)
     inner = getattr(model, "estimator_", model)
     kernel: Kernel = inner.kernel if isinstance(inner, KernelExpansion) else inner.kernel_
     return kernel

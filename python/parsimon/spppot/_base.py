@@ -380,7 +380,14 @@ class Intensity(Learned):
     def _entries(self) -> dict[str, Any]:
         log = self._log_integral(self._model)
         solved = isinstance(self._model, _core.SolvedDensity)
-        return {} if solved or not np.isfinite(log) else {"density.log_integral": log}
+        found: dict[str, Any] = {}
+        if not solved and np.isfinite(log):
+            found["density.log_integral"] = log
+        if self.periodic_.any():  # for programs in C++, as the following
+            found["domain.periodic"] = self.periodic_.astype(np.float64)
+        if self._fitted_window() is not None or self.covariates is not None:
+            found["domain.window"] = 1
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

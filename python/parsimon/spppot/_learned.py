@@ -416,6 +416,7 @@ class Learned(DensityMixin, ModelEstimator):
             self.domain_[:, 0],
             self.domain_[:, 1],
             log_volume=0.0,
+            periodic=self.periodic_,
         )
         # The constant between the function and its density, whatever that is normalised by.
         nodes = self.nodes_
