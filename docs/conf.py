@@ -63,7 +63,9 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "download_all_examples": False,
     "remove_config_comments": True,
-    "matplotlib_animations": True,
+    # The last line of an example is code, not something to show.
+    "capture_repr": (),
+    "image_scrapers": ("moving",),
     "min_reported_time": 2,
     "abort_on_example_error": True,
     "write_computation_times": False,
