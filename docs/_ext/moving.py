@@ -1,4 +1,4 @@
-"""Animations of the gallery as GIFs: what a page needs to play one otherwise comes from elsewhere."""
+"""Animations of the gallery as GIFs: the other ways to show one load a font from elsewhere."""
 
 import matplotlib.pyplot as plt
 from matplotlib.animation import Animation, PillowWriter
