@@ -13,6 +13,8 @@ author = "parsimon developers"
 copyright = "parsimon developers, BSD 3-Clause"  # noqa: A001
 version = release = parsimon.__version__
 
+# No intersphinx: inventories of other projects come from their hosts, and this builds without a
+# network. Docstrings say "array-like" and "ndarray" in words, which link nowhere.
 extensions = [
     "myst_parser",
     "numpydoc",
