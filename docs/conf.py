@@ -35,7 +35,8 @@ html_title = "parsimon"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],

@@ -60,7 +60,8 @@ def _in_scope(code, masked, at, end, kind):
 
 
 def _declaration(code, masked, at, stop, body, after):
-    signature = re.sub(r"\s+", " ", OPAQUE.sub(_without_comments, code[at:stop])).strip()
+    signature = re.sub(r"\s+", " ", OPAQUE.sub(_without_comments, code[at:stop]))
+    signature = signature.replace("( ", "(").strip()
     found = Declaration(signature, _comment_above(code, at))
     if (what := TYPE.match(masked, at, stop)) and body is not None:
         found.kind, found.name = what["what"], what["name"]

@@ -1,5 +1,6 @@
 """The reference of the C++ core: what its headers declare and say of it, one page per folder."""
 
+import textwrap
 from pathlib import Path
 
 from cpp_declarations import declarations
@@ -74,12 +75,19 @@ def entry(declared):
 def listing(declared, indent=""):
     """Return a declaration as code; a type with its members, and their comments."""
     if not declared.members:
-        return f"{indent}{declared.signature};"
-    lines = [f"{indent}{declared.signature} {{"]
+        return wrapped(f"{declared.signature};", indent)
+    lines = [wrapped(f"{declared.signature} {{", indent)]
     for member in declared.members:
         lines += [f"{indent}  // {line}" for line in member.comment.splitlines()]
         lines.append(listing(member, f"{indent}  "))
     return "\n".join([*lines, f"{indent}}};"])
+
+
+def wrapped(signature, indent):
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(
+        signature, 80, initial_indent=indent, subsequent_indent=f"{indent}    ", **options
+    )
 
 
 def write_if_changed(path, text):

@@ -2,7 +2,7 @@
 A class that nobody has announced
 =================================
 
-After 3,000 samples a fourth kind of sample appears. No list of classes was given: a label that
+After 2,300 samples a fourth kind of sample appears. No list of classes was given: a label that
 was never seen adds an output, and the model knows it a few samples later.
 """
 
