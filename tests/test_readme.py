@@ -34,20 +34,31 @@ MADE_WITH_THE_SITE = (
 LESS = {"200_000": "4_000", "100_000": "2_000"}
 
 
+# What a block prints may stand below it.
+BLOCK = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n(?:\nIt prints\n\n```text\n(?P<printed>.*?)^```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
+
+
 def python_blocks(document):
     text = document.read_text(encoding="utf-8")
     for size, less in LESS.items():
         text = text.replace(size, less)
-    return re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    return [(found["code"], found["printed"]) for found in BLOCK.finditer(text)]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_python_blocks_run_one_after_the_other(document, tmp_path, monkeypatch):
+def test_python_blocks_run_one_after_the_other(document, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     names = {}
-    for number, block in enumerate(python_blocks(document), start=1):
+    for number, (block, printed) in enumerate(python_blocks(document), start=1):
         exec(compile(block, f"{document.name}, block {number}", "exec"), names)
+        said = capsys.readouterr().out
+        assert printed is None or said == printed
+        if (document, number) == (README_FILE, 1):
+            assert f"It prints `{said.strip()}`." in README
     if document.name == "README.md":
         assert names["model"].score(names["X_test"], names["y_test"]) > 0.9
 
@@ -162,7 +173,7 @@ def test_the_picture_of_readme_is_drawn_by_its_code(tmp_path):
 
 
 def test_first_example_is_short_and_streams():
-    example = python_blocks(ROOT / "README.md")[0]
+    example, _ = python_blocks(ROOT / "README.md")[0]
     assert len([line for line in example.splitlines() if line.strip()]) <= 10
     assert "partial_fit" in example
 
