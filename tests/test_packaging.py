@@ -255,6 +255,11 @@ def test_make_installs_what_an_isolated_build_requires():
     assert set(re.findall(r'"(.*?)"', required)) <= set(re.findall(r'"(.*?)"', installed))
 
 
+def test_the_citation_is_of_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.*)$", text, re.MULTILINE)[1] == parsimon.__version__
+
+
 def test_build_info_says_what_was_built():
     info = parsimon.build_info()
     assert info["version"] == parsimon.__version__
