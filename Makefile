@@ -137,7 +137,7 @@ docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory $(BUILD)/docs 8000
 
 test-docs: docs
-	$(BIN)/python -m pytest docs/test_site.py $(ARGS)
+	PARSIMON_BROWSER=required $(BIN)/python -m pytest docs/test_site.py $(ARGS)
 
 $(VENV)/.docs: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --group docs

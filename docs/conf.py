@@ -13,6 +13,8 @@ author = "parsimon developers"
 copyright = "parsimon developers, BSD 3-Clause"  # noqa: A001
 version = release = parsimon.__version__
 
+# No intersphinx: inventories of other projects come from their hosts, and this builds without a
+# network. Docstrings say "array-like" and "ndarray" in words, which link nowhere.
 extensions = [
     "myst_parser",
     "numpydoc",
@@ -33,7 +35,8 @@ html_title = "parsimon"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme_options = {
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
@@ -63,7 +66,9 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "download_all_examples": False,
     "remove_config_comments": True,
-    "matplotlib_animations": True,
+    # The last line of an example is code, not something to show.
+    "capture_repr": (),
+    "image_scrapers": ("moving",),
     "min_reported_time": 2,
     "abort_on_example_error": True,
     "write_computation_times": False,

@@ -1,5 +1,6 @@
 """The sdist, the wheel and the C++ install tree, used the way a stranger would use them."""
 
+import json
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import time
 import venv
 import zipfile
 from pathlib import Path
@@ -108,19 +110,64 @@ def wheel(request):
 
 
 @pytest.fixture(scope="module")
-def empty_python(tmp_path_factory, wheel):
-    """The interpreter of a new environment that holds the wheel and what it requires, no more."""
+def installation(tmp_path_factory, wheel):
+    """An interpreter whose environment holds the wheel and what it requires, and the seconds."""
     folder = tmp_path_factory.mktemp("empty")
+    start = time.perf_counter()
     venv.create(folder, with_pip=True)
     python = folder / ("Scripts" if os.name == "nt" else "bin") / f"python{EXECUTABLE}"
     run(python, "-m", "pip", "install", "--quiet", wheel, cwd=folder, **REGISTRY)
-    return python
+    return python, time.perf_counter() - start
+
+
+@pytest.fixture(scope="module")
+def empty_python(installation):
+    return installation[0]
 
 
 @pytest.mark.slow
 def test_wheel_works_in_an_empty_environment(empty_python, tmp_path):
     printed = run(empty_python, "-I", "-W", "error", "-c", USE_IT, cwd=tmp_path)
     assert printed.split() == [parsimon.__version__, "Release"]
+
+
+@pytest.mark.slow
+def test_a_new_reader_needs_less_than_five_minutes_for_each_part_of_getting_started(
+    installation, tmp_path, capsys
+):
+    python, installing = installation
+    page = (ROOT / "docs" / "getting_started.md").read_text(encoding="utf-8")
+    parts = {}
+    for part in page.split("\n## ")[1:]:
+        blocks = re.findall(r"^```python\n(.*?)^```", part, re.DOTALL | re.MULTILINE)
+        if blocks:
+            parts[part.splitlines()[0]] = "".join(blocks)
+    assert list(parts) == [
+        "A first model",
+        "A first stream",
+        "Save it, and go on",
+        "Take it elsewhere",
+    ]
+    lines = ["import json, time", "taken = {}"]
+    for part, code in parts.items():
+        lines += [
+            "start = time.perf_counter()",
+            code,
+            f"taken[{part!r}] = time.perf_counter() - start",
+        ]
+    lines.append("print(json.dumps(taken))")
+    (tmp_path / "page.py").write_text("\n".join(lines), encoding="utf-8")
+    printed = run(python, "-I", "-W", "error", tmp_path / "page.py", cwd=tmp_path)
+
+    taken = {"Install": installing, **json.loads(printed.splitlines()[-1])}
+    with capsys.disabled():
+        print("\n" + "\n".join(f"  {part}: {each:.1f} s" for part, each in taken.items()))
+    assert max(taken.values()) < 300
+    (tmp_path / "main.c").write_text(
+        '#include "moons.h"\nint main(void) { return moons_self_test(); }'
+    )
+    run(tool("cc"), "-std=c99", "main.c", "-o", "main", "-lm", cwd=tmp_path)
+    run(tmp_path / "main", cwd=tmp_path)
 
 
 @pytest.mark.slow
@@ -206,6 +253,11 @@ def test_make_installs_what_an_isolated_build_requires():
     required = re.search(r"^requires = \[(.*?)\]", text, re.MULTILINE | re.DOTALL)[1]
     installed = re.search(r"^build = \[(.*?)\]", text, re.MULTILINE | re.DOTALL)[1]
     assert set(re.findall(r'"(.*?)"', required)) <= set(re.findall(r'"(.*?)"', installed))
+
+
+def test_the_citation_is_of_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (.*)$", text, re.MULTILINE)[1] == parsimon.__version__
 
 
 def test_build_info_says_what_was_built():

@@ -1,7 +1,9 @@
-"""The reference of the C++ core: what its headers say of what they hold, one page per folder."""
+"""The reference of the C++ core: what its headers declare and say of it, one page per folder."""
 
-import re
+import textwrap
 from pathlib import Path
+
+from cpp_declarations import declarations
 
 ROOM = {
     "": (
@@ -21,14 +23,6 @@ ROOM = {
     "rkhs": ("rkhs", "The one engine: dictionary, Gram factor, newcomers, compression."),
     "schedule": ("schedule", "Step sizes and budgets."),
 }
-# A comment at the margin, directly above a class, a struct, a function or a type.
-CONTRACT = re.compile(
-    r"(?P<comment>(?:^//[^\n]*\n)+)"
-    r"(?P<template>template\s*<[^>]*>\s*)?"
-    r"(?P<what>(?:class|struct|enum class)\s+\w+|[\w:<>&*]+\s[^;{]*?\w+[^;{]*)"
-    r"\s*[:;{=]",
-    re.MULTILINE,
-)
 
 
 def setup(app):
@@ -44,14 +38,15 @@ def write_pages(app):
     names = []
     for folder, (name, about) in ROOM.items():
         files = sorted((headers / folder).glob("*.hpp" if not folder else "**/*.hpp"))
-        sections = [section(path, headers) for path in files]
-        text = f"# {name}/\n\n{about}\n\n" + "\n".join(each for each in sections if each)
+        text = f"# {name}/\n\n{about}\n\n" + "\n".join(section(each, headers) for each in files)
         write_if_changed(pages / f"{name}.md", text)
         names.append(name)
     toc = "\n".join(names)
     intro = (
-        "# C++ reference\n\nWhat each header holds, in its own words: the comment above a class is "
-        "its contract. All of it is in the namespace `parsimon`.\n\n```{toctree}\n:maxdepth: 2\n\n"
+        "# C++ reference\n\nWhat each header declares, in its own words: the comment above a class "
+        "is its contract, and what is listed within it are its public members. All of it is in the "
+        "namespace `parsimon`; what is in `parsimon::detail` is nobody's to use, and not listed."
+        "\n\n```{toctree}\n:maxdepth: 2\n\n"
         f"{toc}\n```\n"
     )
     write_if_changed(pages / "index.md", intro)
@@ -64,27 +59,35 @@ def default_headers():
 
 
 def section(path, headers):
-    code = path.read_text(encoding="utf-8")
-    parts = []
-    for match in CONTRACT.finditer(code):
-        name = declared(match["what"])
-        words = "\n".join(line[2:].removeprefix(" ") for line in match["comment"].splitlines())
-        if name and not words.startswith(("NOLINT", "clang-format", "--")):
-            parts.append(f"**`{name}`**\n\n```text\n{words}\n```\n")
-    if not parts:
-        return ""
-    return f"## {path.relative_to(headers.parent).as_posix()}\n\n" + "\n".join(parts)
+    found = declarations(path.read_text(encoding="utf-8"))
+    head = f"## {path.relative_to(headers.parent).as_posix()}\n\n"
+    if not found:
+        return head + "Nothing of its own: it includes others, or holds what these need.\n"
+    return head + "\n".join(entry(each) for each in found)
 
 
-def declared(what):
-    """Return how something is called, without what a program does not write."""
-    if kind := re.match(r"(class|struct|enum class)\s+(\w+)", what):
-        return f"{kind[1]} {kind[2]}"
-    if call := re.search(r"([\w:]+)\s*\(", what):
-        return f"{call[1]}()"
-    if alias := re.match(r"using\s+(\w+)", what):
-        return f"using {alias[1]}"
-    return None
+def entry(declared):
+    comment = f"```text\n{declared.comment}\n```\n\n" if declared.comment else ""
+    title = f"**`{declared.kind} {declared.name}`**\n\n" if declared.kind else ""
+    return f"{title}{comment}```{{code-block}} cpp\n:force:\n\n{listing(declared)}\n```\n"
+
+
+def listing(declared, indent=""):
+    """Return a declaration as code; a type with its members, and their comments."""
+    if not declared.members:
+        return wrapped(f"{declared.signature};", indent)
+    lines = [wrapped(f"{declared.signature} {{", indent)]
+    for member in declared.members:
+        lines += [f"{indent}  // {line}" for line in member.comment.splitlines()]
+        lines.append(listing(member, f"{indent}  "))
+    return "\n".join([*lines, f"{indent}}};"])
+
+
+def wrapped(signature, indent):
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(
+        signature, 80, initial_indent=indent, subsequent_indent=f"{indent}    ", **options
+    )
 
 
 def write_if_changed(path, text):

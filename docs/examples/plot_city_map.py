@@ -8,6 +8,7 @@ of events, and does not leak over the shore.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.path import Path
 
 from parsimon import SPPPOTIntensity
 from parsimon.plotting import IntensityDisplay
@@ -21,11 +22,10 @@ streets = np.concatenate(
         random.uniform(0, 1, (900, 2)),
     ]
 )
-from matplotlib.path import Path  # noqa: E402
-
 places = streets[Path(shore).contains_points(streets)]
 
 model = SPPPOTIntensity(domain=[(0, 0.8), (0, 1)], window=shore, random_state=0).fit(places)
-display = IntensityDisplay.from_estimator(model, places[::4])
-display.figure_.suptitle(f"{len(places):,} events, {model.model_order_} points", y=0.02)
+figure, ax = plt.subplots(figsize=(5.4, 5), layout="constrained")
+IntensityDisplay.from_estimator(model, places[::4], ax=ax)
+figure.suptitle(f"{len(places):,} events, {model.model_order_} points")
 plt.show()

@@ -26,7 +26,7 @@ for end in (25, 50, 100, 200, 400, 800, 1500, 2500, 4000):
     frames.append((end, model.predict(grid).reshape(120, 120), model.dictionary_.copy()))
     start = end
 
-figure, ax = plt.subplots(figsize=(5, 4.4))
+figure, ax = plt.subplots(figsize=(5, 4.4), layout="constrained")
 
 
 def draw(frame):

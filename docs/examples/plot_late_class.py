@@ -2,7 +2,7 @@
 A class that nobody has announced
 =================================
 
-After 3,000 samples a fourth kind of sample appears. No list of classes was given: a label that
+After 2,300 samples a fourth kind of sample appears. No list of classes was given: a label that
 was never seen adds an output, and the model knows it a few samples later.
 """
 
@@ -24,7 +24,7 @@ for start in range(0, len(X), 50):
         right.append((model.predict(block) == labels).mean())
     model.partial_fit(block, labels)
 
-figure, ax = plt.subplots(figsize=(7, 3.6))
+figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 ax.plot(50 * np.arange(1, len(right) + 1), 100 * np.array(right), lw=1)
 ax.axvline(
     np.flatnonzero(names == "violet")[0], color="violet", ls="--", label="the first of a new class"

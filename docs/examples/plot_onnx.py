@@ -27,7 +27,7 @@ labels, scores = ReferenceEvaluator(onnx_model).run(
 )
 difference = np.abs(scores - model.decision_function(X))
 
-figure, ax = plt.subplots(figsize=(6, 3.6))
+figure, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
 ax.hist(np.log10(difference + 1e-12), bins=40)
 ax.set(xlabel="log10 of the difference of the scores", ylabel="samples")
 ax.set_title(f"{(labels == model.predict(X)).mean():.0%} of the labels are the same")

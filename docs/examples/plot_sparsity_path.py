@@ -2,7 +2,7 @@
 The path of a learned kernel
 ============================
 
-SLKL learns which columns of the kernel matrix it needs. From right to left the price of a column
+SLKL learns which columns of the kernel matrix it needs. From left to right the price of a column
 falls: more columns, and at some point nothing is gained by them.
 """
 

@@ -23,7 +23,7 @@ for size in sizes:
     changed.append(100 * (smaller.predict(X_test) != svc.predict(X_test)).mean())
 print(report)
 
-figure, ax = plt.subplots(figsize=(6, 4))
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.axhline(
     100 * svc.score(X_test, y_test), color="0.5", ls=":", label=f"SVC, {len(svc.support_)} vectors"
 )
@@ -32,8 +32,9 @@ for size, accuracy, share in zip(sizes, accuracies, changed):
     ax.annotate(
         f"{share:.1f} % of labels\nchanged",
         (size, accuracy),
-        xytext=(4, -28),
+        xytext=(0, -28),
         textcoords="offset points",
+        ha="center",
         fontsize=8,
     )
 ax.set(xlabel="points", ylabel="accuracy on other digits, %", xlim=(0, 480), ylim=(85, 100))
