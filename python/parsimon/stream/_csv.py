@@ -43,12 +43,17 @@ def read_csv(source: Any, wanted: Wanted) -> Iterator[Block]:
                     f"there are {len(names)} columns: {wanted.delimiter.join(wrong)[:60]!r}."
                 )
             texts = dict(zip(names, zip(*part, strict=True), strict=True))
-            kinds = kinds or {name: _is_text(name, texts[name], wanted) for name in names}
-            found = {name: _parsed(name, texts[name], kinds[name], where) for name in features}
+            for name in names:
+                if name not in kinds:
+                    kind = _is_text(name, texts[name], wanted)
+                    kinds |= {} if kind is None else {name: kind}
+            found = {
+                name: _parsed(name, texts[name], kinds.get(name, False), where) for name in features
+            }
             y = None
             if wanted.target is not None:
                 name = str(wanted.target)
-                y = _target(name, texts[name], kinds[name], where)
+                y = _target(name, texts[name], kinds.get(name, False), where)
             yield framed(found, wanted, where), y
             part = []
 
@@ -68,11 +73,12 @@ class _Borrowed(io.RawIOBase):
         return len(data)
 
 
-def _is_text(name: str, values: tuple[str, ...], wanted: Wanted) -> bool:
-    """Tell whether a column is text, by its first values."""
+def _is_text(name: str, values: tuple[str, ...], wanted: Wanted) -> bool | None:
+    """Tell whether a column is text, by its first values; None if all are missing."""
     if name in wanted.text:
         return True
-    return not all(_is_number(value) for value in values if value not in _MISSING)
+    known = [value for value in values if value not in _MISSING]
+    return not all(map(_is_number, known)) if known else None
 
 
 def _is_number(value: str) -> bool:

@@ -14,7 +14,7 @@ from parsimon._checks import check_count, is_number
 from parsimon._docs import documented
 from parsimon._model import is_finite
 
-from ._columns import columns_of, is_dictionary
+from ._columns import columns_of, has_fields, is_dictionary, is_rows
 from ._encoding import Encoding, Table
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
             self._check_parameters()
         elif self._takes_as_it_is(X):
             return X
-        if is_dictionary(X) or hasattr(X, "column_names"):
+        if is_dictionary(X) or hasattr(X, "column_names") or is_rows(X) or has_fields(X):
             return self._by_name(columns_of(X) or {}, reset=reset)
         columns = columns_of(X)
         if columns is not None:
