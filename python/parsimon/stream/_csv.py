@@ -25,7 +25,7 @@ def read_csv(source: Any, wanted: Wanted) -> Iterator[Block]:
             delimiter=wanted.delimiter,
             strict=True,
         )
-        rows = (row for row in lines if row)
+        rows = (row for row in _decoded(lines, where) if row)
         first = next(rows, None)
         if first is None:
             raise ValueError(f"{where} is empty.")
@@ -56,6 +56,18 @@ def read_csv(source: Any, wanted: Wanted) -> Iterator[Block]:
                 y = _target(name, texts[name], kinds.get(name, False), where)
             yield framed(found, wanted, where), y
             part = []
+
+
+def _decoded(lines: Any, where: str) -> Iterator[list[str]]:
+    """Yield the lines of a file, if they are text in UTF-8."""
+    try:
+        yield from lines
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise ValueError(
+            f"{where} is not text in UTF-8: there is a byte 0x{byte:02x} after line "
+            f"{lines.line_num}. Convert it first, for example with: iconv -f LATIN1 -t UTF-8."
+        ) from error
 
 
 class _Borrowed(io.RawIOBase):
