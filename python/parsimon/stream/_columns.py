@@ -75,10 +75,11 @@ def columns_of(X: Any) -> Columns | None:
 
 def array_of(values: Any) -> NDArray[Any]:
     """Return one column as an array."""
-    if hasattr(values, "combine_chunks"):  # a chunked array of pyarrow
-        values = values.to_numpy()
-    elif hasattr(values, "buffers"):  # an array of pyarrow, of which a copy must be allowed
-        values = values.to_numpy(zero_copy_only=False)
+    # A series of pandas takes long to say what it does not have.
+    if type(values).__module__.startswith("pyarrow"):
+        chunked = hasattr(values, "combine_chunks")
+        # Of a single array, a copy must be allowed.
+        values = values.to_numpy() if chunked else values.to_numpy(zero_copy_only=False)
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"A column must have one dimension; one has the shape {array.shape}.")

@@ -201,7 +201,8 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
         if columns is not None:
             if not len(next(iter(columns.values()), ())):
                 raise ValueError("There are no samples: a frame must have some rows.")
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            if reset or [*columns] != getattr(self, "feature_names_in_", _NO_NAMES).tolist():
+                validate_data(self, X, reset=reset, skip_check_array=True)
             return _numbers_if_all(list(columns.values()))
         kind = getattr(X, "dtype", np.asarray(X).dtype if isinstance(X, (list, tuple)) else None)
         if getattr(kind, "kind", "f") in "OUT":
@@ -248,6 +249,9 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+_NO_NAMES = np.empty(0)
 
 
 def _numbers_if_all(columns: list[NDArray[Any]]) -> Table:
