@@ -170,17 +170,19 @@ def prequential(
             X, y = as_block(*given)
             start = time.perf_counter()
             predicted = model.predict(X) if fitted else None
-            middle = time.perf_counter()
+            predicting = time.perf_counter() - start
+            if predicted is not None:
+                y, predicted = _comparable(y, predicted)
+            start = time.perf_counter()
             model.partial_fit(X, y, **first)
-            end = time.perf_counter()
+            learning = time.perf_counter() - start
             first, fitted = {}, True
             points = getattr(model, "model_order_", None)
             if predicted is not None:
-                y, predicted = _comparable(y, predicted)
                 found = watch.observe(y, predicted, points or 0)
                 changes += [seen + place + 1 for place in found]
             seen += len(y)
-            record.add(y, predicted, middle - start, end - middle, points)
+            record.add(y, predicted, predicting, learning, points)
             bar.update(len(y))
             bar.set_postfix(**record.latest())
     return record.result(model, np.array(changes, dtype=np.int64))
