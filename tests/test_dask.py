@@ -252,6 +252,27 @@ def test_parameters_are_those_of_the_plain_estimator(name):
         mine(learning_rate=-1).fit(np.zeros((3, 1)), [0, 1, 0])
 
 
+def test_callbacks_are_told_of_the_whole_of_fit(client, data):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has them from 1.9 on.")
+    said = []
+
+    class Listener(callback.FitCallback):
+        def setup(self, estimator, context):
+            said.append("setup")
+
+        def on_fit_task_begin(self, estimator, context):
+            said.append(f"begin {context.task_name}")
+
+        def on_fit_task_end(self, estimator, context):
+            said.append(f"end {context.task_name}, {estimator.model_order_ > 0}")
+
+        def teardown(self, estimator, context):
+            said.append("teardown")
+
+    make(client).set_callbacks(Listener()).fit(*chunked(*data[:2]))
+    assert said == ["setup", "begin fit", "end fit, True", "teardown"]
+
+
 def test_what_is_told(client, fitted, classifier):
     phases = [entry["phase"] for entry in fitted.history_]
     assert phases[:3] == ["look", "points", "weights"]

@@ -65,3 +65,20 @@ def test_a_polynomial_from_a_file_predicts_no_nan():
     signs = parsimon.KernelExpansion(kernels.Polynomial(1_000_000), X[:4], [1.0, -1.0, 1.0, -1.0])
     with pytest.raises((DivergenceError, ValueError), match="finite"):
         signs(10 + np.abs(X))
+
+
+def test_a_density_from_a_file_is_finite_or_refused():
+    model = SPPPOTIntensity(**{**LINE, "solver": "newton"}).fit(toy()[:100])
+    entries = dict(_io.to_archive(model))
+    for entry, value in (("density.log_integral", -1e99), ("moments", 1e99)):
+        stored = np.full_like(entries[entry], value) if np.ndim(entries[entry]) else value
+        with pytest.raises((DivergenceError, ValueError)):
+            load({**entries, entry: stored}).intensity(toy()[:5])
+
+
+def test_outside_of_the_domain_a_density_is_zero_wherever_the_point_stands_in_a_block():
+    model = SPPPOTIntensity(domain=(0, 1)).fit(np.random.default_rng(0).uniform(size=(100, 1)))
+    points = np.array([[1.5], [-0.1], [0.5], [2.0], [3.0], [-7.0], [0.2]])
+    inside = (points[:, 0] >= 0) & (points[:, 0] <= 1)
+    assert (model.intensity(points)[~inside] == 0).all()
+    assert (model.intensity(points)[inside] > 0).all()

@@ -105,6 +105,14 @@ def test_single_samples_and_frames():
     assert_array_equal(streamed(rows, rows=50, gamma=2.0).predict(rows), expected)
 
 
+def test_it_says_what_was_chosen():
+    X = ring(200)
+    for model in (POLKOneClass().fit(X), streamed(X), POLKOneClass(learning_rate=0.5).fit(X)):
+        assert model.regularization_ == 0.01
+        assert model.learning_rate_ > 0
+    assert model.learning_rate_ == 0.5
+
+
 def test_samples_without_weight_count_for_nothing():
     X = np.concatenate([ring(200), ring(200) + 4.0])
     weight = np.repeat([1.0, 0.0], 200)

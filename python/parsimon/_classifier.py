@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from . import _class_weight, _core, _stream
+from ._callbacks import FitTasks
 from ._checks import choice
 from ._class_weight import check_class_weight, times
 from ._docs import OF_CLASSIFIERS, documented
@@ -21,7 +21,9 @@ from ._formula import Classes, Head
 from ._labels import Labels
 from ._model import DRIFT, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from ._parameters import WORDS
+from ._sklearn import CallbackSupportMixin, ClassifierMixin, with_callbacks
 from ._stream import NOTHING, Samples, checked_weight
+from ._types import ClassWeight
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -58,10 +60,10 @@ def _gives_probabilities(estimator: Classifier) -> bool:
 
 
 @documented(OF_CLASSIFIERS)
-class Classifier(ClassifierMixin, ModelEstimator):
+class Classifier(ClassifierMixin, ModelEstimator, CallbackSupportMixin):
     """A classifier that learns from a stream; what it minimises is the subclass's to say."""
 
-    class_weight: Mapping[Any, float] | str | None
+    class_weight: ClassWeight
     classes_: NDArray[Any]
     _counts_: Array  # how many samples of each class there were, if it matters
 
@@ -88,6 +90,7 @@ class Classifier(ClassifierMixin, ModelEstimator):
     def _n_outputs(self, samples: Samples) -> int:
         return 1 if samples.n_classes <= 2 else samples.n_classes
 
+    @with_callbacks
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from all samples, forgetting what was learned before.
 
@@ -95,12 +98,14 @@ class Classifier(ClassifierMixin, ModelEstimator):
         """
         with self._unchanged_on_error():
             self._check_parameters()
+            tasks = FitTasks(self, X, y, sample_weight)
             X, y = self._validate(X, y, reset=True)
             labels, weight = Labels.found_in(y), checked_weight(sample_weight, X)
             targets, classes = labels.encode(y), labels.classes
             by_class, counts = _class_weight.of_all(self.class_weight, classes, targets)
             samples = Samples(X, targets, times(weight, by_class), n_classes=len(classes))
-            _stream.fit(self, samples, {**labels.fitted(), "_counts_": counts})
+            _stream.fit(self, samples, {**labels.fitted(), "_counts_": counts}, tasks)
+            tasks.end()
         return self
 
     def partial_fit(

@@ -11,6 +11,7 @@ from ._labels import Labels
 from ._meaning import read_meaning
 from ._settings import given_by
 from ._targets import Targets
+from ._types import PolicyMethod
 from .bsgd import BSGDClassifier, BSGDRegressor
 from .colk import COLKClassifier, COLKRegressor, PolicyEvaluator
 from .kernels import Kernel
@@ -107,7 +108,7 @@ def _colk(archive: Archive, kernel: Kernel) -> Estimator:
 
 
 def _policy(archive: Archive, kernel: Kernel) -> Estimator:
-    method = "gtd" if archive["gradient"] else "td"
+    method: PolicyMethod = "gtd" if archive["gradient"] else "td"
     given = given_by(archive, "step_squared")
     return PolicyEvaluator(method, discount=archive["discount"], kernel=kernel, **given), {}
 

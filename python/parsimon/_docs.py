@@ -19,24 +19,31 @@ SHARED = """
 kernel : parsimon.kernels.Kernel or str, default={default}
     A kernel, or the name of one as in scikit-learn ("rbf", "laplacian", "poly", "linear"...).
     "auto" is "rbf" up to 2,000 features and "linear" above.
-gamma : float, "scale" or "median", default={default}
-    Width of a kernel given by name, as in scikit-learn: 1 / (n_features * X.var()) for
-    "scale"; from the median distance between samples for "median".
+gamma : float, "scale", "median" or "auto", default={default}
+    Width of a kernel given by name, positive, as in scikit-learn: 1 / (n_features * X.var()) for
+    "scale"; 1 / (2 m^2) with the median distance m between samples for "median"; for "auto" the one
+    of "scale" times 2, 1, 1/2... 1/16 with the least leave-one-out error of kernel ridge
+    regression (of :class:`PolicyEvaluator`, :class:`QLearner` and :class:`CompositionalLearner`:
+    that of "scale").
 learning_rate : float or "auto", default={default}
-    Step size eta. "auto" takes it from the largest eigenvalue of the kernel on the data. With
+    Step size eta, positive. "auto" for mini-batches of B samples: B / (max k(x, x) + (B - 1) top),
+    with top the largest eigenvalue of k / n on at most 500 samples, beyond which steps of the
+    squared loss overshoot; for classification twice that, over the curvature of the loss. With
     ``solver="newton"`` it only decides which points are found.
 parsimony : float or "auto", default={default}
-    K in the budget K * eta**1.5; larger values make smaller models. With a learning rate that
-    falls, "auto" makes the budget fall like eta**2.
+    K in the budget K * eta**1.5, not negative; larger values make smaller models, 0 keeps every
+    point. "auto" lets compression take a tenth of what a mini-batch of labels adds, less of targets
+    with little noise, and half of these with ``solver="newton"``; with a learning rate that falls,
+    the budget then falls like eta**2.
 budget : float or parsimon.schedules.AdaptiveBudget, optional
-    The compression budget itself instead, in Hilbert norm; 0 keeps every point. If it is
-    too small for double precision, points wait outside until there are 512, and the mini-batch
+    The compression budget itself instead, in Hilbert norm, not negative; 0 keeps every point. If it
+    is too small for double precision, points wait outside until there are 512, and the mini-batch
     that clears them has a floor (docs/guarantees.md): "budget" of ``trace_`` says so.
 max_points : int, "auto" or None, default={default}
-    The largest number of points, whatever error that takes. "auto": for t samples of a stream
-    1.6 t^(2/3), of ``fit`` 0.55 t^(3/4), of regression 8 t^(2/3), at most 2,200; no cap if a
-    budget or a parsimony constant is given or with ``solver="sgd"``. None: as many as the budget
-    needs.
+    The largest number of points, at least 1, whatever error that takes. "auto": for t samples of a
+    stream 1.6 t^(2/3), of ``fit`` 0.55 t^(3/4), of regression 8 t^(2/3), from 30 to 2,200; no cap
+    if a budget or a parsimony constant is given or with ``solver="sgd"``. None: as many as the
+    budget needs.
 compression : {"remove", "merge"}, default={default}
     How the model is kept small. "remove": the point goes that the others explain best. "merge": or
     it and another one are replaced by a point between them, if that moves the function less; the
@@ -47,8 +54,8 @@ solver : {"newton", "sgd"}, default={default}
     kept as second-order statistics; stochastic gradient steps only find the points. "sgd": the
     papers' algorithm, whose gradient steps are the weights.
 half_life : float, "auto", detector or None, default={default}
-    How a stream forgets: the number of samples after which a sample counts half or, with
-    ``solver="sgd"``, an iterate in the average that predicts. None: nothing is forgotten, and
+    How a stream forgets: the number of samples, positive, after which a sample counts half or,
+    with ``solver="sgd"``, an iterate in the average that predicts. None: nothing is forgotten, and
     averages are over about the last quarter of all iterates, as they always are in ``fit``. "auto":
     nothing is forgotten (with "sgd", iterates are, with a half-life of 1,000 samples), unless the
     losses become larger than the model expects; then the past fades until they are not. An object
@@ -56,13 +63,20 @@ half_life : float, "auto", detector or None, default={default}
     when; of each sample of a stream a copy of it is shown whether its label was mistaken, or how
     far off its target was predicted (in standard deviations with ``normalize_y``).
 schedule : {"constant", "inverse", "sqrt"} or parsimon.schedules.PowerLaw, default={default}
-    How the learning rate changes along the stream.
+    How the learning rate changes along the stream: not at all, or with the mini-batches t like
+    1 / (1 + t / 100) or the root of that.
 regularization : float or "auto", default={default}
-    Weight lambda of the squared norm of the function.
+    Weight lambda of the squared norm of the function, not negative. "auto" with
+    ``solver="newton"``: one ridge for all samples together, in ``fit`` chosen by predictions of
+    samples held out, in a stream of labels 0.1 max k(x, x), and in a stream of targets, as for the
+    squared loss in ``fit``, that of least leave-one-out error of kernel ridge regression.
+    Otherwise this last one over n in ``fit``, and 1e-6 in a stream.
 batch_size : int, default={default}
-    Samples in a mini-batch.
+    Samples in a mini-batch, at least 1.
 epochs : int or "auto", default={default}
-    Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
+    Passes over the data that ``fit`` makes, at least 1; ``partial_fit`` makes one. "auto": where
+    the weights are solved in the end 2 (with ``solver="newton"`` 1 from 5,000 samples on),
+    otherwise 20,000 / n for n samples, from 20 to 100.
 shuffle : bool, default={default}
     Whether ``fit`` shuffles the samples before each epoch.
 average : bool, default={default}
@@ -83,12 +97,12 @@ dtype : {"float64", "float32"}, default={default}
     Precision of the products between samples and the points of the model; "float32" is faster
     on many features. The model itself is always kept in double precision.
 n_jobs : int, optional
-    Threads to use, -1 for as many as there are processors; by default
+    Threads to use, at least 1, or -1 for as many as there are processors; by default
     :func:`parsimon.get_num_threads`. The result is the same with any number.
 random_state : int, RandomState instance or None, default={default}
     Source of the shuffling.
 verbose : int, default={default}
-    1 shows a progress bar in ``fit``, 2 in ``partial_fit`` too.
+    0 shows nothing, 1 a progress bar in ``fit``, 2 in ``partial_fit`` too.
 dictionary_ : ndarray of shape (model_order_, n_features_in_)
     The points of the model.
 model_order_ : int
@@ -132,10 +146,10 @@ OF_STEPS = """
 regularization_ : float
     The regularization lambda, as it was given or chosen.
 half_life : float, "auto" or None, default={default}
-    How the average of the iterates of a stream forgets: the number of samples after which an
-    iterate counts half. None: it is an average over about the last quarter of all iterates, as it
-    always is in ``fit``. "auto": 1,000 samples, and fewer as long as the losses are larger than
-    those before.
+    How the average of the iterates of a stream forgets: the number of samples, positive, after
+    which an iterate counts half. None: it is an average over about the last quarter of all
+    iterates, as it always is in ``fit``. "auto": 1,000 samples, and fewer as long as the losses are
+    larger than those before.
 """
 
 OF_CLASSIFIERS = """
@@ -144,7 +158,8 @@ loss : {"hinge", "squared_hinge", "logistic"}, default={default}
     that use curvature round the hinge off: v^2 / 2 for violations v of the margin up to 2, and
     2 v - 2 beyond.
 class_weight : dict, "balanced" or None, default={default}
-    Weights of the classes, 1 for those that are not named; they multiply those of the samples.
+    Weights of the classes, not negative, 1 for those that are not named; they multiply those of the
+    samples.
     "balanced": n_samples / (n_classes * samples of the class), of all samples in ``fit`` and of
     those seen so far in a stream.
 weights_ : ndarray of shape (model_order_, n_outputs)
@@ -170,9 +185,10 @@ OF_REGRESSORS = """
 loss : str, default={default}
     "squared" (or "squared(s)" for s times as much), "huber" (or "huber(c)" with the threshold
     c, 1.35 by default), "epsilon_insensitive" (or "epsilon_insensitive(e)", 0.1 by default),
-    "pinball(q)" for the quantile q (0.5 by default).
+    "pinball(q)" for the quantile q (0.5 by default). c is positive, e not negative, q between
+    0 and 1.
 gamma : float, "auto", "scale" or "median", default={default}
-    Width of a kernel given by name. "auto" chooses among multiples of "scale", which is
+    Width of a kernel given by name, positive. "auto" chooses among multiples of "scale", which is
     1 / (n_features * X.var()), by the leave-one-out error of kernel ridge regression on a part
     of the data; "median" takes the median distance between samples.
 weights_ : ndarray of shape (model_order_, n_targets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +19,9 @@ from .schedules import AdaptiveBudget, PowerLaw
 
 if TYPE_CHECKING:
     from ._model import ModelEstimator
+    from .stream import StreamingPipeline
+
+Kind = TypeVar("Kind")
 
 # Entries that Python adds to those of the core's model.
 _ESTIMATOR = "estimator"
@@ -144,7 +147,24 @@ def _is_absent(name: str, value: Any) -> bool:
     return name in _MAY_BE_EMPTY and (value is False or (value is not True and not len(value)))
 
 
-def load(path: str | os.PathLike[str], *, kernel: kernels.Kernel | None = None) -> Any:
+@overload
+def load(
+    path: str | os.PathLike[str], *, kind: type[Kind], kernel: kernels.Kernel | None = None
+) -> Kind: ...
+
+
+@overload
+def load(
+    path: str | os.PathLike[str], *, kind: None = None, kernel: kernels.Kernel | None = None
+) -> ModelEstimator | StreamingPipeline | KernelExpansion: ...
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    kind: type[Any] | None = None,
+    kernel: kernels.Kernel | None = None,
+) -> Any:
     """Read an estimator that its ``save`` method, or a C++ program, wrote.
 
     Training can go on from there exactly as if it had not stopped. Loading never executes code
@@ -154,6 +174,9 @@ def load(path: str | os.PathLike[str], *, kernel: kernels.Kernel | None = None) 
     ----------
     path : path-like
         The file.
+    kind : type, optional
+        The class that is expected, such as :class:`POLKClassifier`: a file with another kind of
+        model is refused, and type checkers know what was loaded.
     kernel : parsimon.kernels.Kernel, optional
         The kernel, if it is a :class:`parsimon.kernels.Function`: a file cannot hold a function.
 
@@ -170,13 +193,21 @@ def load(path: str | os.PathLike[str], *, kernel: kernels.Kernel | None = None) 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = os.path.join(folder, "model.parsimon")
     ...     model.save(file)
-    ...     again = parsimon.load(file)
+    ...     again = parsimon.load(file, kind=parsimon.POLKClassifier)
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
     check_path(path)
+    if kind is not None and not isinstance(kind, type):
+        raise TypeError(f"kind must be a class, such as parsimon.POLKClassifier; got {kind!r}.")
     archive = _core.Archive.read(os.fspath(path))
-    return from_archive(archive, kernel, f"The file {os.fspath(path)!r}")
+    model = from_archive(archive, kernel, f"The file {os.fspath(path)!r}")
+    if kind is not None and not isinstance(model, kind):
+        raise TypeError(
+            f"The file {os.fspath(path)!r} holds a {type(model).__name__}, not a {kind.__name__}: "
+            f"load it with kind={type(model).__name__}, or without a kind."
+        )
+    return model
 
 
 def from_archive(archive: _core.Archive, kernel: kernels.Kernel | None, source: str) -> Any:

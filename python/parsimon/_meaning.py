@@ -115,11 +115,25 @@ def check_labels(classes: NDArray[Any]) -> None:
     """Refuse labels that a file cannot keep."""
     kind, size = classes.dtype.kind, classes.dtype.itemsize
     texts = kind == "U" or (kind == "O" and all(isinstance(label, str) for label in classes))
+    for label in classes.tolist() if texts else ():
+        if not _is_kept(label):
+            raise ValueError(
+                f"The label {label!r} is a text that a model file cannot keep: it must be UTF-8, "
+                f"and not end with a zero."
+            )
     if not texts and not (kind in "biuf" and size <= 8):
         raise ValueError(
             f"The labels are of the type {classes.dtype} ({classes[0]!r}, ...), which a model "
             f"file cannot keep; use labels that are text, integers or floats of at most 64 bits."
         )
+
+
+def _is_kept(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        return False
+    return not text.endswith("\0")  # which NumPy takes away
 
 
 def _write_labels(archive: _core.Archive, classes: NDArray[Any]) -> None:

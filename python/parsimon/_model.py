@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _io
@@ -21,6 +20,8 @@ from ._first_samples import is_kept
 from ._formula import Head, Values
 from ._parameters import WORDS, check_together
 from ._primal import read_model
+from ._site import linked
+from ._sklearn import BaseEstimator
 from ._stream import block_rows
 from ._threads import threads_of
 from .expansion import KernelExpansion
@@ -37,6 +38,9 @@ TRACE_COLUMNS: dict[str, Any] = {
     "budget": np.float64,
 }
 
+
+# What scikit-learn needs to let go of callbacks when `fit` is over, and takes away itself.
+_OF_CALLBACKS = {"_callback_fit_ctx", "_skl_callbacks_to_teardown"}
 
 # The function that a core model has learned.
 _LEARNED = attrgetter("predict")
@@ -78,11 +82,17 @@ def _drift(estimator: ModelEstimator) -> NDArray[np.int64]:
 DRIFT = property(_drift, doc="The samples seen each time the stream was found to have changed.")
 
 
+@linked
 class ModelEstimator(BaseEstimator):
     """An estimator whose state is a model of the core, which a file can hold."""
 
     kernel: Kernel | str
     n_jobs: int | None
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    epochs_: int
+    _model: Any
+    _kernel_: Kernel
 
     # What the hyper-parameters may be.
     _words: ClassVar[Mapping[str, Check]] = WORDS
@@ -174,7 +184,7 @@ class ModelEstimator(BaseEstimator):
             if self.__dict__.get("_model") is before.get("_model"):
                 # Another thread may be reading: what was there before is never missing.
                 self.__dict__.update(before)
-                for name in set(self.__dict__) - set(before):
+                for name in set(self.__dict__) - set(before) - _OF_CALLBACKS:
                     del self.__dict__[name]
             raise
 

@@ -16,7 +16,7 @@ from .kernels import Kernel
 from .kernels._naming import NAMES
 
 if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
+    from typing_extensions import dataclass_transform as dataclass_transform  # noqa: PLC0414
 else:
 
     def dataclass_transform() -> Any:

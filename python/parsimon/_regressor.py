@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
 
 from . import _core, _stream
+from ._callbacks import FitTasks
 from ._docs import OF_REGRESSORS, documented
 from ._drift import check_half_life
 from ._first_samples import Start
@@ -18,6 +18,7 @@ from ._formula import Head, Values
 from ._model import DRIFT, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator, is_finite
 from ._newton import finish_fit, least_squares
 from ._parameters import WORDS
+from ._sklearn import CallbackSupportMixin, RegressorMixin, with_callbacks
 from ._stream import Samples, checked_weight
 from ._targets import Targets
 
@@ -54,13 +55,15 @@ def _check_loss(name: str, value: Any) -> None:  # noqa: ARG001 - the sentences 
 
 
 @documented(OF_REGRESSORS)
-class Regressor(RegressorMixin, ModelEstimator):
+class Regressor(RegressorMixin, ModelEstimator, CallbackSupportMixin):
     """A regressor that learns from a stream; how its model is made is the subclass's to say."""
 
     loss: str
     normalize_y: bool
     refit: bool
     intercept_: Array
+    _scale_: Array
+    _single_: bool
 
     learning_rate_ = LEARNING_RATE
     regularization_ = REGULARIZATION
@@ -74,6 +77,7 @@ class Regressor(RegressorMixin, ModelEstimator):
     def _n_outputs(self, samples: Samples) -> int:
         return int(samples.targets.shape[1])
 
+    @with_callbacks
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from all samples, forgetting what was learned before.
 
@@ -81,10 +85,12 @@ class Regressor(RegressorMixin, ModelEstimator):
         """
         with self._unchanged_on_error():
             self._check_parameters()
+            tasks = FitTasks(self, X, y, sample_weight)
             X, y = self._validate_both(X, y, reset=True)
             targets = self._measure(y)
             samples = Samples(X, targets.encode(y), checked_weight(sample_weight, X))
-            _stream.fit(self, samples, targets.fitted())
+            _stream.fit(self, samples, targets.fitted(), tasks)
+            tasks.end()
         return self
 
     def partial_fit(

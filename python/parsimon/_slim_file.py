@@ -9,7 +9,10 @@ import numpy as np
 from . import _core
 
 # What the algorithms keep that solve for weights, average iterates, or remember what they did.
-_OF_TRAINING = ("newton", "statistics", "noise", "average.", "scout", "drift", "primal.")
+_OF_TRAINING = (
+    *("newton.numbers", "newton.pending", "newton.points", "newton.classes", "statistics", "noise"),
+    *("average.", "scout", "drift", "primal."),
+)
 # The state of a Gram factor that is not there: it is built anew by whoever needs one.
 _NO_FACTOR: dict[str, Any] = {
     "factor.size": 0,
@@ -23,14 +26,20 @@ _NO_FACTOR: dict[str, Any] = {
 def without_training(archive: _core.Archive) -> _core.Archive:
     """Return the entries of a core's model without those that only training needs."""
     entries = {name: archive[name] for name in archive.keys()}  # noqa: SIM118 - it is no dict
-    slim = {name: value for name, value in entries.items() if not name.startswith(_OF_TRAINING)}
+    slim = {
+        name: value
+        for name, value in entries.items()
+        if name != "newton" and not name.startswith(_OF_TRAINING)
+    }
     for name, value in list(slim.items()):
         if name.startswith("trace"):
             slim[name] = value[:0]
         if name.endswith(".stride"):
             del slim[name]
     if "factor" in slim and "average" in slim:
-        # The weights that predict are the last ones.
+        # The weights that predict are the last ones. An average of iterates has its scale already.
+        if slim["average"] and "dual_averaging" in slim:
+            slim["dual_averaging"] = 0
         slim["weights"] = np.ascontiguousarray(slim["weights"][:, -int(slim["outputs"]) :])
         slim |= {"average": 0, **_NO_FACTOR}
     if "tracker.weights" in slim:

@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from ._advice import warn_of_features, warn_of_growth
+from ._callbacks import FitTasks
 from ._checks import warn
 from ._drift import Detector, listening, losses_of, tell
 from ._first_samples import Start
@@ -119,9 +120,12 @@ def checked_weight(sample_weight: ArrayLike | None, X: Any) -> Array:
     return np.asarray(weight)
 
 
-def fit(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> None:
+def fit(
+    estimator: Any, samples: Samples, fitted: dict[str, Any], tasks: FitTasks | None = None
+) -> None:
     """Train a new model and adopt it; if that fails, the estimator is as it was before."""
     warn_of_features(estimator, samples.X)
+    tasks = FitTasks() if tasks is None else tasks
     model, kernel, epochs = estimator._new_model(samples, streaming=False)
     fitted = {**fitted, "_kernel_": kernel, "epochs_": epochs, **NOTHING_SPECIAL}
     brought: Any = getattr(estimator, "half_life", None)
@@ -134,8 +138,13 @@ def fit(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> None:
     try:
         with progress(epochs * len(learned), enabled=shown, description=name) as bar:
             weigh = None if getattr(estimator, "_refits", False) else estimator._weigh
-            for _ in range(epochs):
+            tasks.begin(epochs)
+            for epoch in range(epochs):
+                tasks.begin_epoch()
                 run(estimator, model, learned, random, bar, weigh)
+                if tasks.end_epoch(lambda: {**fitted, "_model": _as_it_is(model)}):
+                    fitted["epochs_"] = epoch + 1
+                    break
             if getattr(estimator, "_refits", False):
                 bar.describe(f"{name}: solving for the weights")
                 if shown:
@@ -154,6 +163,14 @@ def fit(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> None:
     bound_memory(estimator, model)
     estimator._adopt(model, fitted)
     warn_of_growth(estimator, model, len(samples))
+
+
+def _as_it_is(model: Any) -> Any:
+    """Return a copy that predicts as if nothing more was to come."""
+    now = model.copy()
+    if hasattr(now, "stop_scouting"):
+        now.stop_scouting()
+    return now
 
 
 def _enough(estimator: Any, samples: Samples, random: np.random.RandomState | None) -> Samples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -18,9 +17,19 @@ from ._parameters import estimator
 from ._refine import refine, refine_on
 from ._regressor import Regressor
 from ._stream import Samples
+from ._types import (
+    AnyKernel,
+    Auto,
+    ClassifierLoss,
+    ClassWeight,
+    Gamma,
+    Maintenance,
+    Refine,
+    Schedule,
+    Solver,
+)
 from .kernels import Kernel
 from .polk import new_polk
-from .schedules import PowerLaw
 
 __all__ = ["MAINTENANCE", "BSGDClassifier", "BSGDRegressor"]
 
@@ -34,7 +43,8 @@ _WORDS = {
 
 _ENTRIES = """
 max_points : int, default={default}
-    The largest number of points; with "nonparametric", the first such number.
+    The largest number of points, at least 1 (2 with "merge"); with "nonparametric", the first such
+    number.
 maintenance : {"merge", "project", "remove", "nonparametric"}, default={default}
     What happens when there is one point too many. "merge": the one with the smallest weight and
     its best partner become one point between them (Gaussian kernels only). "project": the point
@@ -42,7 +52,7 @@ maintenance : {"merge", "project", "remove", "nonparametric"}, default={default}
     smallest weight goes. "nonparametric" (NPBSGD): so it does, but ever more rarely; otherwise
     the largest number grows by one.
 maintenance_rate : float, default={default}
-    For "nonparametric": after t samples, a point is removed with probability
+    For "nonparametric", not negative: after t samples, a point is removed with probability
     min(1, maintenance_rate / t).
 trace_ : dict of ndarray
     As of :class:`POLKClassifier`; "compression_error" bounds how far each maintenance has moved
@@ -118,24 +128,24 @@ class BSGDClassifier(Classifier):
     True
     """
 
-    loss: str = "hinge"
+    loss: ClassifierLoss = "hinge"
     _: KW_ONLY
-    kernel: Kernel | str = "auto"
-    gamma: float | str = "scale"
-    class_weight: Mapping[Any, float] | str | None = None
+    kernel: AnyKernel = "auto"
+    gamma: Gamma = "scale"
+    class_weight: ClassWeight = None
     max_points: int = 100
-    maintenance: str = "merge"
+    maintenance: Maintenance = "merge"
     maintenance_rate: float = 1000.0
-    solver: str = "newton"
-    learning_rate: float | str = "auto"
-    schedule: PowerLaw | str = "constant"
-    regularization: float | str = "auto"
+    solver: Solver = "newton"
+    learning_rate: float | Auto = "auto"
+    schedule: Schedule = "constant"
+    regularization: float | Auto = "auto"
     batch_size: int = 1
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | Detector | None = "auto"
-    refine: bool | tuple[str, ...] = False
+    half_life: float | Auto | Detector | None = "auto"
+    refine: Refine = False
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -185,22 +195,22 @@ class BSGDRegressor(Regressor):
 
     loss: str = "squared"
     _: KW_ONLY
-    kernel: Kernel | str = "auto"
-    gamma: float | str = "auto"
+    kernel: AnyKernel = "auto"
+    gamma: Gamma = "auto"
     max_points: int = 100
-    maintenance: str = "merge"
+    maintenance: Maintenance = "merge"
     maintenance_rate: float = 1000.0
-    solver: str = "newton"
-    learning_rate: float | str = "auto"
-    schedule: PowerLaw | str = "constant"
-    regularization: float | str = "auto"
+    solver: Solver = "newton"
+    learning_rate: float | Auto = "auto"
+    schedule: Schedule = "constant"
+    regularization: float | Auto = "auto"
     batch_size: int = 1
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | Detector | None = "auto"
+    half_life: float | Auto | Detector | None = "auto"
     normalize_y: bool = True
-    refine: bool | tuple[str, ...] = False
+    refine: Refine = False
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0

@@ -16,6 +16,7 @@ from ._approximate import move_points
 from ._checks import choice, count, is_number
 from ._progress import progress
 from ._selection import Selection
+from ._site import counted, link_to
 from .kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -109,7 +110,18 @@ class KernelExpansion:
         return int(self._core.model_order)
 
     def __call__(self, X: ArrayLike) -> Array:
-        """Evaluate the function at the rows of X."""
+        """Evaluate the function at the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Where to evaluate it.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            With the axis of the outputs if the weights have it.
+        """
         values = np.asarray(self._core(self._points(X)))
         return values[:, 0] if self._flat else values
 
@@ -118,11 +130,33 @@ class KernelExpansion:
         return float(self._core.norm())
 
     def inner(self, other: KernelExpansion) -> float:
-        """Return the inner product with another expansion of the same kernel."""
+        """Return the inner product with another expansion of the same kernel.
+
+        Parameters
+        ----------
+        other : KernelExpansion
+            With the same kernel, and as many features and outputs.
+
+        Returns
+        -------
+        product : float
+            Over all outputs together.
+        """
         return float(self._core.inner(self._other(other)))
 
     def distance(self, other: KernelExpansion) -> float:
-        """Return the norm of the difference to another expansion of the same kernel."""
+        """Return the norm of the difference to another expansion of the same kernel.
+
+        Parameters
+        ----------
+        other : KernelExpansion
+            With the same kernel, and as many features and outputs.
+
+        Returns
+        -------
+        distance : float
+            At any x the two differ by at most ``distance * sqrt(kernel(x, x))``.
+        """
         return float(self._core.distance(self._other(other)))
 
     def refine(
@@ -178,6 +212,11 @@ class KernelExpansion:
         at the points themselves; values below about ``1e-7 * sqrt(kernel(x, x))`` are rounding.
         The weights do not matter.
 
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The samples x.
+
         Returns
         -------
         distances : ndarray of shape (n_samples,)
@@ -196,6 +235,11 @@ class KernelExpansion:
 
     def gradient(self, X: ArrayLike) -> Array:
         """Differentiate the function by x at the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Where to differentiate it.
 
         Returns
         -------
@@ -235,6 +279,15 @@ class KernelExpansion:
     def __repr__(self) -> str:
         outputs = "" if self._flat else f", n_outputs={self.weights.shape[1]}"
         return f"KernelExpansion({self._kernel!r}, model_order={self.model_order}{outputs})"
+
+    def _repr_html_(self) -> str:
+        features = self._core.dictionary.shape[1]
+        outputs = self._core.weights.shape[1]
+        return (
+            f"<div>{link_to(KernelExpansion)}: {counted(self.model_order, 'point')} with "
+            f"{counted(features, 'feature')}, {counted(outputs, 'output')}, kernel "
+            f"{self._kernel._repr_html_()}</div>"
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the function to one file, from which :func:`parsimon.load` reads it back.

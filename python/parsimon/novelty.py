@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import OutlierMixin
 
 from . import _core, _stream
+from ._callbacks import FitTasks
 from ._checks import is_number, number
 from ._drift import Detector, check_half_life
 from ._first_samples import Start
 from ._formula import Head, OneClass
-from ._model import DRIFT, Array, ModelEstimator
+from ._model import DRIFT, LEARNING_RATE, REGULARIZATION, Array, ModelEstimator
 from ._newton import finish_fit
 from ._parameters import WORDS, estimator
+from ._sklearn import CallbackSupportMixin, OutlierMixin, with_callbacks
 from ._stream import NOTHING, Samples, checked_weight
-from .kernels import Kernel
+from ._types import AnyKernel, Auto, Gamma, Precision
 from .polk import compress, new_polk, stop_early
 from .schedules import AdaptiveBudget
 
@@ -40,10 +41,11 @@ def _check_contamination(name: str, value: Any) -> None:
 
 _ENTRIES = """
 contamination : float, default={default}
-    The share of the samples learned from that are to be called outliers.
+    The share of the samples learned from that are to be called outliers, above 0 and at most 0.5.
 regularization : float, default={default}
-    Weight lambda of the squared norm of the function. Larger values make it the density of a kernel
-    density estimate, smaller ones the same for all samples learned from, however rare.
+    Weight lambda of the squared norm of the function, not negative. Larger values make it the
+    density of a kernel density estimate, smaller ones the same for all samples learned from,
+    however rare.
 weights_ : ndarray of shape (model_order_, 1)
     Their weights.
 offset_ : float
@@ -60,7 +62,7 @@ labels : ndarray of shape (n_samples,)
 
 
 @estimator(_ENTRIES)
-class POLKOneClass(OutlierMixin, ModelEstimator):
+class POLKOneClass(OutlierMixin, ModelEstimator, CallbackSupportMixin):
     """Novelty detector for streams, with a model that stays small.
 
     It learns the function f with f(x) = 1 at all samples, as far as a small norm allows, by
@@ -101,22 +103,24 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
 
     contamination: float = 0.1
     _: KW_ONLY
-    kernel: Kernel | str = "auto"
-    gamma: float | str = "scale"
+    kernel: AnyKernel = "auto"
+    gamma: Gamma = "scale"
     regularization: float = 0.01
-    learning_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    learning_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    max_points: int | str | None = "auto"
-    half_life: float | str | Detector | None = "auto"
+    max_points: int | Auto | None = "auto"
+    half_life: float | Auto | Detector | None = "auto"
     batch_size: int = 32
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
-    dtype: str = "float64"
+    dtype: Precision = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
 
+    learning_rate_ = LEARNING_RATE
+    regularization_ = REGULARIZATION
     drift_ = DRIFT
 
     _words = {
@@ -142,6 +146,7 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
     def _n_outputs(self, samples: Samples) -> int:  # noqa: ARG002
         return 1
 
+    @with_callbacks
     def fit(
         self,
         X: ArrayLike,
@@ -154,16 +159,19 @@ class POLKOneClass(OutlierMixin, ModelEstimator):
         """
         with self._unchanged_on_error():
             self._check_parameters()
+            tasks = FitTasks(self, X, None, sample_weight)
             X = self._validate(X, reset=True)
             _stream.fit(
                 self,
                 self._samples(X, checked_weight(sample_weight, X)),
                 {"offset_": 0.0, "_scores_": NOTHING},
+                tasks,
             )
         scores = _weighed(self._values_of(self._model, X), checked_weight(sample_weight, X))
         self.offset_ = self._threshold(scores)
         # Some of them, for a stream that goes on from here.
         self._scores_ = scores[:: -(-len(scores) // _MOST_SCORES)]
+        tasks.end()
         return self
 
     def partial_fit(

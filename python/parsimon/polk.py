@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -32,8 +31,20 @@ from ._refine import refine, refine_on
 from ._regressor import Regressor
 from ._settings import core_budget, core_step
 from ._stream import Samples
+from ._types import (
+    AnyKernel,
+    Auto,
+    ClassifierLoss,
+    ClassWeight,
+    CompressionRule,
+    Gamma,
+    Precision,
+    Refine,
+    Schedule,
+    Solver,
+)
 from .kernels import Kernel
-from .schedules import AdaptiveBudget, PowerLaw, resolve
+from .schedules import AdaptiveBudget, resolve
 
 __all__ = ["POLKClassifier", "POLKRegressor", "compress", "new_polk"]
 
@@ -173,27 +184,27 @@ class POLKClassifier(Classifier):
     True
     """
 
-    loss: str = "hinge"
+    loss: ClassifierLoss = "hinge"
     _: KW_ONLY
-    kernel: Kernel | str = "auto"
-    gamma: float | str = "scale"
-    class_weight: Mapping[Any, float] | str | None = None
-    learning_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    kernel: AnyKernel = "auto"
+    gamma: Gamma = "scale"
+    class_weight: ClassWeight = None
+    learning_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    max_points: int | str | None = "auto"
-    compression: str = "remove"
-    solver: str = "newton"
-    half_life: float | str | Detector | None = "auto"
-    schedule: PowerLaw | str = "constant"
-    regularization: float | str = "auto"
+    max_points: int | Auto | None = "auto"
+    compression: CompressionRule = "remove"
+    solver: Solver = "newton"
+    half_life: float | Auto | Detector | None = "auto"
+    schedule: Schedule = "constant"
+    regularization: float | Auto = "auto"
     batch_size: int = 32
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
     refit: bool = True
-    refine: bool | tuple[str, ...] = False
-    dtype: str = "float64"
+    refine: Refine = False
+    dtype: Precision = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -266,25 +277,25 @@ class POLKRegressor(Regressor):
 
     loss: str = "squared"
     _: KW_ONLY
-    kernel: Kernel | str = "auto"
-    gamma: float | str = "auto"
-    learning_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    kernel: AnyKernel = "auto"
+    gamma: Gamma = "auto"
+    learning_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    max_points: int | str | None = "auto"
-    compression: str = "remove"
-    solver: str = "newton"
-    half_life: float | str | Detector | None = "auto"
-    schedule: PowerLaw | str = "constant"
-    regularization: float | str = "auto"
+    max_points: int | Auto | None = "auto"
+    compression: CompressionRule = "remove"
+    solver: Solver = "newton"
+    half_life: float | Auto | Detector | None = "auto"
+    schedule: Schedule = "constant"
+    regularization: float | Auto = "auto"
     batch_size: int = 32
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
     normalize_y: bool = True
     refit: bool = True
-    refine: bool | tuple[str, ...] = False
-    dtype: str = "float64"
+    refine: Refine = False
+    dtype: Precision = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0

@@ -224,6 +224,8 @@ class Classifier(_Learner, base.MiniBatchClassifier):
         ----------
         x
             A dictionary of features.
+        kwargs
+            Ignored.
 
         Returns
         -------
@@ -240,6 +242,8 @@ class Classifier(_Learner, base.MiniBatchClassifier):
         ----------
         x
             A dictionary of features.
+        kwargs
+            Ignored.
 
         Returns
         -------

@@ -9,6 +9,8 @@ import numpy as np
 
 from ._checks import check_count, check_flag, number
 
+__all__ = ["AdaptiveBudget", "PowerLaw"]
+
 
 @dataclass(frozen=True)
 class PowerLaw:

@@ -18,8 +18,9 @@ from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelE
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
 from parsimon._stream import Samples, checked_weight
+from parsimon._types import AnyKernel, Auto, Gamma, Schedule
 from parsimon.kernels import Kernel
-from parsimon.schedules import AdaptiveBudget, PowerLaw
+from parsimon.schedules import AdaptiveBudget
 
 from . import _functions
 from ._risk import RISK_ENTRIES, risk_trace
@@ -95,24 +96,26 @@ class CompositionalLearner(ModelEstimator):
         Whether the derivatives are compared with differences of `inner` and `outer`, as far as
         these are given, before learning begins.
     n_inner : int, default=1
-        Number of inner expectations.
+        Number of inner expectations, at least 1.
     n_outputs : int, default=1
-        Number of outputs of f.
+        Number of outputs of f, at least 1.
     {kernel, gamma}
     learning_rate : float or "auto", default="auto"
-        alpha, the step of f. "auto" is half of what the curvature of the objective at f = 0 allows.
+        alpha, the step of f, positive. "auto" is half of what the curvature of the objective at f =
+        0 allows.
     tracking_rate : float, default=0.1
-        beta, the weight of the latest mini-batch in g; at most 1.
+        beta, the weight of the latest mini-batch in g; above 0 and at most 1.
     parsimony : float or "auto", default="auto"
-        C in the budget C * alpha**2. "auto" is a fiftieth of what a mini-batch adds at f = 0.
+        C in the budget C * alpha**2, not negative. "auto" is a fiftieth of what a mini-batch adds
+        at f = 0.
     {budget, schedule}
     tracking_schedule : {"constant"} or parsimon.schedules.PowerLaw, default="constant"
         How the tracking rate changes along the stream.
     regularization : float, default=0.0
-        lambda.
+        lambda, not negative.
     {batch_size}
     epochs : int, default=1
-        Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
+        Passes over the data that ``fit`` makes, at least 1. ``partial_fit`` makes one.
     {shuffle, average, half_life, n_jobs, random_state, verbose}
 
     Attributes
@@ -149,20 +152,20 @@ class CompositionalLearner(ModelEstimator):
     check: bool = False
     n_inner: int = 1
     n_outputs: int = 1
-    kernel: Kernel | str = "rbf"
-    gamma: float | str = "scale"
-    learning_rate: float | str = "auto"
+    kernel: AnyKernel = "rbf"
+    gamma: Gamma = "scale"
+    learning_rate: float | Auto = "auto"
     tracking_rate: float = 0.1
-    parsimony: float | str = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    schedule: PowerLaw | str = "constant"
-    tracking_schedule: PowerLaw | str = "constant"
+    schedule: Schedule = "constant"
+    tracking_schedule: Schedule = "constant"
     regularization: float = 0.0
     batch_size: int = 32
     epochs: int = 1
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = "auto"
+    half_life: float | Auto | None = "auto"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -272,7 +275,15 @@ class CompositionalLearner(ModelEstimator):
         return np.asarray(self._state("tracked_").tracked)
 
     def save(self, path: Any, *, training: bool = True) -> None:
-        """Refuse: a model file cannot hold functions. Use pickle."""
+        """Refuse: a model file cannot hold functions. Use pickle.
+
+        Parameters
+        ----------
+        path : path-like
+            Nothing is written there.
+        training : bool, default=True
+            Ignored.
+        """
         raise NotImplementedError(
             f"A model file cannot hold the functions of a CompositionalLearner, so {path!r} was "
             f"not written; use pickle, or save its expansion_."

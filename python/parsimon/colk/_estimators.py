@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -14,8 +14,18 @@ from parsimon._newton import finish_fit
 from parsimon._parameters import estimator
 from parsimon._regressor import Regressor
 from parsimon._stream import Samples
-from parsimon.kernels import Kernel
-from parsimon.schedules import AdaptiveBudget, PowerLaw
+from parsimon._types import (
+    AnyKernel,
+    Auto,
+    ClassWeight,
+    CompressionRule,
+    Gamma,
+    Precision,
+    Risk,
+    Schedule,
+    Solver,
+)
+from parsimon.schedules import AdaptiveBudget
 
 from ._risk import (
     CVAR,
@@ -87,33 +97,33 @@ class COLKRegressor(Regressor):
     (3,)
     """
 
-    risk: str | None = "semideviation"
+    risk: Risk | None = "semideviation"
     _: KW_ONLY
-    risk_weight: float | str = "auto"
+    risk_weight: float | Auto = "auto"
     moment_order: int = 4
     level: float = 0.9
     clip: float | None = 1.0
     loss: str = "squared"
-    kernel: Kernel | str = "auto"
-    gamma: float | str = "auto"
-    learning_rate: float | str = "auto"
-    tracking_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    kernel: AnyKernel = "auto"
+    gamma: Gamma = "auto"
+    learning_rate: float | Auto = "auto"
+    tracking_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    max_points: int | str | None = "auto"
-    compression: str = "remove"
-    solver: str = "newton"
-    schedule: PowerLaw | str = "constant"
-    tracking_schedule: PowerLaw | str = "constant"
-    regularization: float | str = "auto"
+    max_points: int | Auto | None = "auto"
+    compression: CompressionRule = "remove"
+    solver: Solver = "newton"
+    schedule: Schedule = "constant"
+    tracking_schedule: Schedule = "constant"
+    regularization: float | Auto = "auto"
     batch_size: int = 32
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | Detector | None = "auto"
+    half_life: float | Auto | Detector | None = "auto"
     normalize_y: bool = True
     refit: bool = True
-    dtype: str = "float64"
+    dtype: Precision = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -184,31 +194,31 @@ class COLKClassifier(Classifier):
     True
     """
 
-    risk: str | None = "semideviation"
+    risk: Risk | None = "semideviation"
     _: KW_ONLY
-    risk_weight: float | str = "auto"
+    risk_weight: float | Auto = "auto"
     moment_order: int = 4
     level: float = 0.9
     clip: float | None = 1.0
-    kernel: Kernel | str = "auto"
-    gamma: float | str = "scale"
-    class_weight: Mapping[Any, float] | str | None = None
-    learning_rate: float | str = "auto"
-    tracking_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    kernel: AnyKernel = "auto"
+    gamma: Gamma = "scale"
+    class_weight: ClassWeight = None
+    learning_rate: float | Auto = "auto"
+    tracking_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    max_points: int | str | None = "auto"
-    compression: str = "remove"
-    solver: str = "newton"
-    schedule: PowerLaw | str = "constant"
-    tracking_schedule: PowerLaw | str = "constant"
-    regularization: float | str = "auto"
+    max_points: int | Auto | None = "auto"
+    compression: CompressionRule = "remove"
+    solver: Solver = "newton"
+    schedule: Schedule = "constant"
+    tracking_schedule: Schedule = "constant"
+    regularization: float | Auto = "auto"
     batch_size: int = 32
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | Detector | None = "auto"
-    dtype: str = "float64"
+    half_life: float | Auto | Detector | None = "auto"
+    dtype: Precision = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0

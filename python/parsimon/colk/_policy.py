@@ -18,9 +18,10 @@ from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelE
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
 from parsimon._stream import Samples
+from parsimon._types import AnyKernel, Auto, Gamma, PolicyMethod, Schedule
 from parsimon.expansion import KernelExpansion
 from parsimon.kernels import Constant, Kernel
-from parsimon.schedules import AdaptiveBudget, PowerLaw
+from parsimon.schedules import AdaptiveBudget
 
 from ._least_squares_td import Differences, projected_error, warn_if_worse_than_constant
 
@@ -110,26 +111,28 @@ class PolicyEvaluator(ModelEstimator):
         pull them from point by point.
     {gamma}
     learning_rate : float or "auto", default="auto"
-        alpha, the step of V.
+        alpha, the step of V, positive. "auto" is half of what is stable on the data, at most 0.1 B
+        for mini-batches of B with "gtd" and 0.02 B with the others.
     tracking_rate : float or "auto", default="auto"
-        beta, the step of the tracker of "gtd".
+        beta, the step of the tracker of "gtd", positive; "auto" is half of what is stable, at most
+        0.1 B.
     parsimony : float or "auto", default="auto"
-        C in the budgets C * alpha**2 and C * beta**2. "auto" takes a tenth of what a mini-batch
-        of rewards like the first ones would add.
+        C in the budgets C * alpha**2 and C * beta**2, not negative. "auto" takes a tenth of what a
+        mini-batch of rewards like the first ones would add.
     budget : float or parsimon.schedules.AdaptiveBudget, optional
-        The compression budget of both functions itself instead, in Hilbert norm; one that adapts is
-        for V.
+        The compression budget of both functions itself instead, in Hilbert norm, not negative; one
+        that adapts is for V.
     max_points : int, optional
-        The largest number of points of V, whatever error that takes.
+        The largest number of points of V, at least 1, whatever error that takes.
     {schedule}
     tracking_schedule : {"constant"} or parsimon.schedules.PowerLaw, default="constant"
         How the tracking rate changes along the stream.
     regularization : float, default=0.0
-        Weight of the squared norm of V; it pulls V towards zero.
+        Weight of the squared norm of V, not negative; it pulls V towards zero.
     batch_size : int, default=32
-        Transitions in a mini-batch.
+        Transitions in a mini-batch, at least 1.
     epochs : int, default=1
-        Passes over the data that ``fit`` makes. ``partial_fit`` makes one.
+        Passes over the data that ``fit`` makes, at least 1. ``partial_fit`` makes one.
     shuffle : bool, default=True
         Whether ``fit`` shuffles the transitions before each epoch.
     {average, half_life, n_jobs, random_state, verbose}
@@ -172,26 +175,26 @@ class PolicyEvaluator(ModelEstimator):
     True
     """
 
-    method: str = "lstd"
+    method: PolicyMethod = "lstd"
     _: KW_ONLY
     discount: float = 0.9
     trace_decay: float = 0.0
     refit: bool = False
-    kernel: Kernel | str = "rbf"
-    gamma: float | str = "scale"
-    learning_rate: float | str = "auto"
-    tracking_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    kernel: AnyKernel = "rbf"
+    gamma: Gamma = "scale"
+    learning_rate: float | Auto = "auto"
+    tracking_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
     max_points: int | None = None
-    schedule: PowerLaw | str = "constant"
-    tracking_schedule: PowerLaw | str = "constant"
+    schedule: Schedule = "constant"
+    tracking_schedule: Schedule = "constant"
     regularization: float = 0.0
     batch_size: int = 32
     epochs: int = 1
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = None
+    half_life: float | Auto | None = None
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0

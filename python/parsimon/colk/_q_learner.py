@@ -18,9 +18,10 @@ from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION, Array, ModelE
 from parsimon._parameters import WORDS, estimator
 from parsimon._settings import core_budget, core_step
 from parsimon._stream import Samples
+from parsimon._types import AnyKernel, Auto, Gamma, QMethod, Schedule, Solver
 from parsimon.expansion import KernelExpansion, komp
 from parsimon.kernels import Constant, Kernel
-from parsimon.schedules import AdaptiveBudget, PowerLaw
+from parsimon.schedules import AdaptiveBudget
 
 from ._action_values import ActionValues, LeastSquares, Replay, is_replay, novel
 from ._policy import check_discount, column_of, numbers_of
@@ -98,7 +99,7 @@ class QLearner(ModelEstimator):
     Parameters
     ----------
     n_actions : int, default=2
-        How many actions there are.
+        How many actions there are, at least 1.
     method : {"q", "sarsa"}, default="q"
         Whose future counts: "q" that of the best action in the next state, whoever acted; "sarsa"
         that of the action that was taken there, so that what exploring costs counts, too.
@@ -111,31 +112,33 @@ class QLearner(ModelEstimator):
         each time. "sgd": each mini-batch takes a step along its temporal differences, which is then
         compressed, as the authors of COLK do it. It needs many times as many transitions.
     memory : int, default=10000
-        With "newton", how many transitions are kept: of "q" drawn at random from all seen, of
-        "sarsa" the latest.
+        With "newton", how many transitions are kept, at least 1: of "q" drawn at random from all
+        seen, of "sarsa" the latest.
     novelty : float, default=0.01
-        With "newton", the share of k(x, x) that must lie outside of the span of the points.
+        With "newton", the share of k(x, x) that must lie outside of the span of the points, between
+        0 and 1.
     kernel : parsimon.kernels.Kernel or str, default="rbf"
         A kernel, or the name of one as in scikit-learn. To one that is given by name, a constant
         of max k(x, x) is added, as in :class:`PolicyEvaluator`.
     {gamma}
     learning_rate : float or "auto", default="auto"
-        The step of "sgd".
+        The step of "sgd", positive. "auto" is half of what is stable on the data, at most 0.02 B
+        for mini-batches of B.
     parsimony : float or "auto", default="auto"
-        C in the budget C * learning_rate**2 of "sgd". "auto" takes a tenth of what a mini-batch
-        of rewards like the first ones would add.
+        C in the budget C * learning_rate**2 of "sgd", not negative. "auto" takes a tenth of what a
+        mini-batch of rewards like the first ones would add.
     budget : float or parsimon.schedules.AdaptiveBudget, optional
-        The compression budget of "sgd" itself instead, in Hilbert norm.
+        The compression budget of "sgd" itself instead, in Hilbert norm, not negative.
     max_points : int, optional
-        The largest number of points.
+        The largest number of points, at least 1; by default there is none.
     {schedule}
     regularization : float, default=0.0
-        Weight of the squared norm of Q.
+        Weight of the squared norm of Q, not negative.
     batch_size : int, default=32
-        Transitions in a mini-batch. With "newton" new ones wait until there are so many, and a
-        fiftieth of those that are kept.
+        Transitions in a mini-batch, at least 1. With "newton" new ones wait until there are so
+        many, and a fiftieth of those that are kept.
     epochs : int, default=1
-        Passes over the data that ``fit`` makes with "sgd".
+        Passes over the data that ``fit`` makes with "sgd", at least 1.
     shuffle : bool, default=True
         Whether ``fit`` shuffles the transitions before each epoch.
     {n_jobs, random_state, verbose}
@@ -167,19 +170,19 @@ class QLearner(ModelEstimator):
     """
 
     n_actions: int = 2
-    method: str = "q"
+    method: QMethod = "q"
     _: KW_ONLY
     discount: float = 0.99
-    solver: str = "newton"
+    solver: Solver = "newton"
     memory: int = 10_000
     novelty: float = 0.01
-    kernel: Kernel | str = "rbf"
-    gamma: float | str = "scale"
-    learning_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    kernel: AnyKernel = "rbf"
+    gamma: Gamma = "scale"
+    learning_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
     max_points: int | None = None
-    schedule: PowerLaw | str = "constant"
+    schedule: Schedule = "constant"
     regularization: float = 0.0
     batch_size: int = 32
     epochs: int = 1

@@ -75,29 +75,32 @@ risk : str or None, default={default}
     the algorithm POLK. With ``solver="newton"``, semivariance and moments are in units of E l:
     E l (1 + w E d(l / E l - 1)).
 risk_weight : float or "auto", default={default}
-    w. "auto" is 0.5 for the semideviation (convex up to 1), 0.1 for semivariance and moments,
-    and 1 for "cvar", which is mixed with the mean as (1 - w) E[l] + w CVaR; 0.5 for the root
-    semideviation (convex up to 1) and "entropic", radii of 0.2 for "kl" and 0.5 for "chi_square".
+    w, not negative. "auto" is 0.5 for the semideviation (convex up to 1), 0.1 for semivariance and
+    moments, and 1 for "cvar", which is mixed with the mean as (1 - w) E[l] + w CVaR; 0.5 for the
+    root semideviation (convex up to 1) and "entropic", radii of 0.2 for "kl" and 0.5 for
+    "chi_square".
 moment_order : int, default={default}
-    The highest moment.
+    The highest moment, from 2 to 64.
 level : float, default={default}
-    Of "cvar": 0.9 means the worst tenth.
+    Of "cvar", between 0 and 1: 0.9 means the worst tenth.
 clip : float or None, default={default}
-    Bound on w times the derivative of the dispersion: with 1, no step goes uphill. Without it
-    (None, the paper's raw form) the moments diverge within a few samples. The
+    Bound on w times the derivative of the dispersion, positive: with 1, no step goes uphill.
+    Without it (None, the paper's raw form) the moments diverge within a few samples. The
     semideviation and "cvar" have bounds of their own. With ``solver="newton"``, from there on the
     dispersion grows linearly.
 learning_rate : float or "auto", default={default}
-    alpha. With a clip, a rate with which predictions would run away is reduced, with a warning.
+    alpha, positive. "auto" is POLK's, divided by how much risk can lengthen a gradient, and by 2 at
+    most. With a clip, a rate with which predictions would run away is reduced, with a warning.
     With ``solver="newton"`` it only decides which points are found.
 tracking_rate : float or "auto", default={default}
-    beta, the weight of the latest mini-batch in the tracked expectation; "auto" is 0.1.
+    beta, the weight of the latest mini-batch in the tracked expectation, above 0 and at most 1;
+    "auto" is 0.1.
 tracking_schedule : {"constant"} or parsimon.schedules.PowerLaw, default={default}
     How the tracking rate changes. Falling rates must satisfy the theorem: a `schedule` with a
     power pa between 3/4 and 1, this one between 1/2 and 2 pa - 1.
 parsimony : float or "auto", default={default}
-    C in the budget C * learning_rate**2 (with risk and ``solver="sgd"``; otherwise POLK's K);
-    larger values make smaller models.
+    C in the budget C * learning_rate**2 (with risk and ``solver="sgd"``; otherwise POLK's K), not
+    negative; larger values make smaller models. "auto" is POLK's budget.
 solver : {"newton", "sgd"}, default={default}
     "newton": the points are found as in :class:`POLKRegressor`; ``fit`` then minimises the
     objective over their weights, from all samples at once, and in a stream each sample counts in

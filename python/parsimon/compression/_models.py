@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, DensityMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from parsimon import _core
@@ -15,6 +14,7 @@ from parsimon._checks import is_number
 from parsimon._formula import Classes, Density, Head, OneClass, Values, Votes
 from parsimon._model import Array, ModelEstimator
 from parsimon._parameters import estimator
+from parsimon._sklearn import ClassifierMixin, DensityMixin, OutlierMixin, RegressorMixin
 from parsimon.expansion import KernelExpansion
 
 from ._coupling import pairwise_coupling
@@ -25,6 +25,23 @@ class Compressed(ModelEstimator):
     """A function with few points, which was another model's."""
 
     intercept_: Array
+    offset_: float
+    # What outputs mean; each kind of model has some of these.
+    _single_: bool
+    _root_: Array
+    _noise_: float
+    _deviation_scale_: Array
+    _labels_: NDArray[Any]
+    _votes_: bool
+    _per_class_: bool
+    _by_score_: bool
+    _slope_: Array
+    _offsets_: Array
+    _mirror_: str
+    _mirror_numbers_: Array
+    _box_: Array
+    _bounded_: bool
+    _log_volume_: float
     # The core's name for a function that nothing learns any more.
     _algorithms: ClassVar[tuple[str, ...]] = ("slkl",)
 
@@ -39,7 +56,13 @@ class Compressed(ModelEstimator):
         self._adopt(_core.Slkl(self._kernel_.core, points, weights), {})
 
     def fit(self, X: Any, y: Any = None) -> Any:
-        """Refuse: what made this model is another's."""
+        """Refuse: what made this model is another's.
+
+        Parameters
+        ----------
+        X, y : object
+            Ignored.
+        """
         raise NotImplementedError(
             f"A {type(self).__name__} is made by parsimon.compress from a fitted model; fit that "
             f"one, or a POLK estimator."

@@ -79,32 +79,37 @@ class ModelReport:
     microseconds_after: float
 
     def __str__(self) -> str:
-        before, after = self.microseconds_before, self.microseconds_after
-        lines = [
-            f"{self.points_before} -> {self.points_after} points (weights {self.weights})",
-            f"{self.bytes_before} -> {self.bytes_after} bytes",
-            f"{before:.3g} -> {after:.3g} microseconds per sample",
-            f"certified, at every x: outputs move by <= {self.certified_bound:.3g} * sqrt(k(x, x))",
-        ]
+        return "\n".join((self._size(), self._certified(), self._seen()))
+
+    __repr__ = __str__
+
+    def _size(self) -> str:
+        return (
+            f"{self.points_before} -> {self.points_after} points (weights {self.weights}), "
+            f"{self.bytes_before} -> {self.bytes_after} bytes, {self.microseconds_before:.3g} -> "
+            f"{self.microseconds_after:.3g} microseconds per sample"
+        )
+
+    def _certified(self) -> str:
+        known = [f"outputs move by <= {self.certified_bound:.3g} * sqrt(k(x, x))"]
         if self.deviation_bound is not None:
-            lines.append(
-                f"certified, at every x: variances move by <= {self.deviation_bound:.3g} * k(x, x)"
-            )
-        if self.samples:
-            lines.append(
-                f"seen on {self.samples} samples: outputs change by at most "
-                f"{self.largest_change:.3g}; at most {self.exceeding:.2%} of further ones by more "
-                f"({CONFIDENCE:.0%} confidence)"
-            )
+            known.append(f"variances by <= {self.deviation_bound:.3g} * k(x, x)")
+        return f"certified, at every x: {', '.join(known)}"
+
+    def _seen(self) -> str:
+        if not self.samples:
+            return "seen on no samples: give X, and what changes there is measured"
+        largest, rest = f"{self.largest_change:.3g}", f"{self.exceeding:.2%}"
+        seen = [f"outputs change by at most {largest} (at most {rest} of further ones by more)"]
         if self.labels_changed is not None:
-            lines.append(
-                f"seen on {self.samples} samples: {self.labels_changed:.2%} of the labels change; "
-                f"at most {self.labels_changed_at_most:.2%} of further ones ({CONFIDENCE:.0%} "
-                f"confidence)"
+            seen.append(
+                f"{self.labels_changed:.2%} of the labels change (at most "
+                f"{self.labels_changed_at_most:.2%} of further ones)"
             )
         if self.score_before is not None:
-            lines.append(f"score {self.score_before:.4f} -> {self.score_after:.4f}")
-        return "\n".join(lines)
+            seen.append(f"score {self.score_before:.4f} -> {self.score_after:.4f}")
+        where = f"seen on {self.samples} samples (and, {CONFIDENCE:.0%} sure, on further ones)"
+        return f"{where}: {', '.join(seen)}"
 
 
 @dataclass(frozen=True)

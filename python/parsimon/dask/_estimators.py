@@ -12,10 +12,12 @@ from sklearn.utils.metaestimators import available_if
 
 import parsimon
 from parsimon import distributed
+from parsimon._callbacks import FitTasks
 from parsimon._classifier import _gives_probabilities
 from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS
-from parsimon._parameters import estimator
+from parsimon._parameters import Class, dataclass_transform, estimator
 from parsimon._progress import progress
+from parsimon._sklearn import with_callbacks
 
 from ._cluster import Cluster, client_of
 from ._collections import ask, is_lazy, parts_of
@@ -24,16 +26,26 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+_ENTRIES = """
+compression : {"remove", "merge"}, default={default}
+    Has no effect here: points are always removed, as with "remove".
+refine : bool or tuple, default={default}
+    Has no effect here: ``to_local().refine_on(X, y)`` moves the points, with samples in memory.
+client : distributed.Client, optional
+    By default the one that was made last.
+"""
+
+
 def _check_client(name: str, value: Any) -> None:
     """Leave it until there is something to do: a client cannot be checked without a cluster."""
 
 
-def on_cluster(plain: type, *tables: str) -> Callable[[type], type]:
+@dataclass_transform()
+def on_cluster(plain: type, *tables: str) -> Callable[[Class], Class]:
     """Give a class the constructor of a plain estimator, and a client."""
 
     def make(cls: Any) -> Any:
-        cls.__annotations__ = {**_words_of(plain), "client": Any}
-        cls.client = None
+        cls.__annotations__ = {**_words_of(plain), **cls.__annotations__}
         cls._plain = plain
         cls._words = {**plain._words, "client": _check_client}  # type: ignore[attr-defined]
         return estimator(*tables)(cls)
@@ -57,6 +69,7 @@ class OnCluster:
     # Phases of learning: what was done, seconds since the beginning, and figures.
     history_: list[dict[str, Any]]
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from all samples, forgetting what was learned before.
 
@@ -74,10 +87,13 @@ class OnCluster:
         self : estimator
             The estimator.
         """
-        local = self._unfitted()
-        return self._learn(
+        local, tasks = self._unfitted(), FitTasks(self)
+        tasks.begin(0)
+        self._learn(
             X, y, sample_weight, lambda run, watch: distributed.fit(local, run, watch=watch)
         )
+        tasks.end()
+        return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from more data, such as those of the next day.
@@ -177,7 +193,7 @@ class OnCluster:
         return {**super().__getstate__(), "client": None}  # type: ignore[misc]
 
 
-@on_cluster(parsimon.POLKClassifier, OF_CLASSIFIERS)
+@on_cluster(parsimon.POLKClassifier, OF_CLASSIFIERS, _ENTRIES)
 class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
     """:class:`parsimon.POLKClassifier` that learns from data on a cluster of Dask.
 
@@ -187,11 +203,9 @@ class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
 
     Parameters
     ----------
-    client : distributed.Client, optional
-        By default the one that was made last.
-    {loss, kernel, gamma, class_weight, learning_rate, parsimony, budget, max_points, solver,
-    half_life, schedule, regularization, batch_size, epochs, shuffle, average, refit, dtype, n_jobs,
-    random_state, verbose}
+    {loss, kernel, gamma, class_weight, learning_rate, parsimony, budget, max_points, compression,
+    solver, half_life, schedule, regularization, batch_size, epochs, shuffle, average, refit,
+    refine, dtype, n_jobs, random_state, verbose, client}
 
     Attributes
     ----------
@@ -213,6 +227,9 @@ class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
     ...     model = POLKClassifier(client=client, random_state=0).fit(X, y)
     ...     labels = model.predict(X).compute()
     """
+
+    _: KW_ONLY
+    client: Any = None
 
     def predict(self, X: Any) -> Any:
         """Return the most likely label of each sample, lazily for collections of Dask.
@@ -240,7 +257,7 @@ class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
         return ask(X, self.to_local(), "predict_proba") if is_lazy(X) else super().predict_proba(X)
 
 
-@on_cluster(parsimon.POLKRegressor, OF_REGRESSORS)
+@on_cluster(parsimon.POLKRegressor, OF_REGRESSORS, _ENTRIES)
 class POLKRegressor(OnCluster, parsimon.POLKRegressor):
     """:class:`parsimon.POLKRegressor` that learns from data on a cluster of Dask.
 
@@ -249,11 +266,9 @@ class POLKRegressor(OnCluster, parsimon.POLKRegressor):
 
     Parameters
     ----------
-    client : distributed.Client, optional
-        By default the one that was made last.
-    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, solver, half_life, schedule,
-    regularization, batch_size, epochs, shuffle, average, normalize_y, refit, dtype, n_jobs,
-    random_state, verbose}
+    {loss, kernel, gamma, learning_rate, parsimony, budget, max_points, compression, solver,
+    half_life, schedule, regularization, batch_size, epochs, shuffle, average, normalize_y, refit,
+    refine, dtype, n_jobs, random_state, verbose, client}
 
     Attributes
     ----------
@@ -263,6 +278,9 @@ class POLKRegressor(OnCluster, parsimon.POLKRegressor):
     {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, kernel_,
     learning_rate_, regularization_, budget_, epochs_}
     """
+
+    _: KW_ONLY
+    client: Any = None
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the predicted target of each sample, lazily for collections of Dask.

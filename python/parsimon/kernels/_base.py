@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from html import escape
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +14,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from parsimon import _core
+from parsimon._site import link_to
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -78,6 +81,14 @@ class Kernel:
         """
         return self.core.diagonal(points(X))
 
+    def _repr_html_(self) -> str:
+        """Show the kernel in a notebook, with the names of its parts leading to their pages."""
+        classes = {type(part).__name__: type(part) for part in _all_parts(self)}
+        text = escape(repr(self))
+        for name, cls in classes.items():
+            text = re.sub(rf"\b{name}(?=\()", link_to(cls), text)
+        return f"<code>{text}</code>"
+
     def __add__(self, other: Any) -> Kernel:
         return Sum((self, other)) if isinstance(other, Kernel) else NotImplemented
 
@@ -97,6 +108,15 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+
+
+def _all_parts(kernel: Kernel) -> Iterator[Kernel]:
+    """Return a kernel and all those that it is made of."""
+    yield kernel
+    inside = (getattr(kernel, "kernel", None), *getattr(kernel, "parts", ()))
+    for part in inside:
+        if isinstance(part, Kernel):
+            yield from _all_parts(part)
 
 
 def _parts(kernels: Iterable[Kernel], kind: type[Sum] | type[Product]) -> tuple[Kernel, ...]:

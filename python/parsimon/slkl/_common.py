@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -18,9 +17,11 @@ from parsimon._advice import warn_of_features_out_of_scale
 from parsimon._checks import check_count, check_flag, choice, count, is_number, number, warn
 from parsimon._model import Array, ModelEstimator
 from parsimon._parameters import WORDS, estimator
+from parsimon._sklearn import TransformerMixin
 from parsimon._stream import NOTHING, Samples
 from parsimon._targets import mean_of
 from parsimon._threads import threads_of
+from parsimon._types import Auto, Columns, CoordinateStep, Gamma, Selection, SLKLKernel
 from parsimon.expansion import KernelExpansion
 from parsimon.kernels import Kernel, Linear
 
@@ -70,11 +71,11 @@ class SLKL(TransformerMixin, ModelEstimator):
     """What the regressor and the classifier share, hyper-parameters included."""
 
     _: KW_ONLY
-    kernel: Kernel | str = "rbf"
-    gamma: float | str = "scale"
+    kernel: SLKLKernel = "rbf"
+    gamma: Gamma = "scale"
     n_columns: int | float | None = None
-    columns: Any = "random"
-    sparsity: float | str = "auto"
+    columns: Columns = "random"
+    sparsity: float | Auto = "auto"
     nu: float | None = None
     regularization: float = 1.0
     separate: bool = False
@@ -82,9 +83,9 @@ class SLKL(TransformerMixin, ModelEstimator):
     center: bool = True
     tol: float = 1e-5
     max_iter: int = 1000
-    step: str = "exact"
-    selection: str = "shrinking"
-    store_columns: bool | str = "auto"
+    step: CoordinateStep = "exact"
+    selection: Selection = "shrinking"
+    store_columns: bool | Auto = "auto"
     warm_start: bool = False
     n_jobs: int | None = None
     random_state: Any = None
@@ -208,6 +209,16 @@ class SLKL(TransformerMixin, ModelEstimator):
         if mu.shape[1] == 1 and (self.joint or fitted.get("_single_", True)):
             fitted["mu_"] = mu[:, 0]
         self._adopt(model, fitted)
+        # What it has adopted, for type checkers; an annotation of the class is a hyper-parameter.
+        self.mu_: Array
+        self.columns_: NDArray[np.int64]
+        self.support_: NDArray[np.int64]
+        self.objective_: Array
+        self.dual_gap_: float
+        self.n_iter_: int
+        self.intercept_: Array
+        self._parts_: NDArray[np.int64]
+        self._single_: bool
 
     def _problem(self, X: Any, targets: Array, weight: Array = NOTHING) -> Problem:
         if len(weight) and not weight.any():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
@@ -18,7 +18,10 @@ from parsimon._checks import check_count, choice, is_integer
 from parsimon._model import Array
 from parsimon._parameters import WORDS
 from parsimon._parameters import estimator as with_constructor
+from parsimon._site import linked
+from parsimon._sklearn import BaseEstimator, RegressorMixin
 from parsimon._threads import check_n_jobs
+from parsimon._types import SparsityRule
 
 from ._estimators import SLKLRegressor
 from ._path import sparsity_path
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 _RULES = ("best", "one_standard_error")
 
 
+@linked
 @with_constructor()
 class SLKLRegressorCV(RegressorMixin, BaseEstimator):
     """:class:`SLKLRegressor` with the `sparsity` that cross-validation prefers.
@@ -44,9 +48,9 @@ class SLKLRegressorCV(RegressorMixin, BaseEstimator):
         The values to choose among, above 0 and at most 1. By default, `n_sparsities` on a
         logarithmic scale from 1 down to `span`.
     n_sparsities : int, default=20
-        How many values to choose.
+        How many values to choose, at least 1.
     span : float, default=1e-6
-        The smallest value to choose.
+        The smallest value to choose, between 0 and 1.
     cv : int, cross-validation generator or iterable, default=5
         The folds; those of an integer are drawn at random.
     rule : {"best", "one_standard_error"}, default="best"
@@ -89,7 +93,7 @@ class SLKLRegressorCV(RegressorMixin, BaseEstimator):
     n_sparsities: int = 20
     span: float = 1e-6
     cv: Any = 5
-    rule: str = "best"
+    rule: SparsityRule = "best"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0

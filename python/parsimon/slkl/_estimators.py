@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
 from parsimon import _class_weight
@@ -18,9 +17,10 @@ from parsimon._formula import Classes, Head, Values
 from parsimon._labels import Labels
 from parsimon._model import Array
 from parsimon._parameters import estimator
+from parsimon._sklearn import ClassifierMixin, RegressorMixin
 from parsimon._stream import checked_weight
 from parsimon._targets import Targets
-from parsimon.kernels import Kernel
+from parsimon._types import Auto, ClassWeight, Columns, CoordinateStep, Gamma, Selection, SLKLKernel
 
 from ._common import SLKL
 
@@ -32,11 +32,11 @@ kernel : parsimon.kernels.Kernel or str, default={default}
     A kernel, or the name of one as in scikit-learn. "precomputed": X holds the kernel of all pairs
     of training samples and, to predict, of samples with those.
 gamma : float, "scale" or "median", default={default}
-    Width of a kernel given by name, as in scikit-learn: 1 / (n_features * X.var()) for
-    "scale"; from the median distance between samples for "median".
+    Width of a kernel given by name, positive, as in scikit-learn: 1 / (n_features * X.var()) for
+    "scale"; 1 / (2 m^2) with the median distance m between samples for "median".
 n_columns : int, float or None, default={default}
-    M: how many training points may carry the function, drawn at random. An integer, a
-    fraction of all samples, or None for all of them.
+    M: how many training points may carry the function, drawn at random. An integer of at least 1, a
+    fraction of all samples above 0 and at most 1, or None for all of them.
 columns : {"random", "kmeans++", "leverage"}, array-like of int or callable, default={default}
     How these points are chosen: drawn all alike, spread out as the first centres of k-means are, or
     with probabilities proportional to their ridge leverage scores; or their indices in X, or
@@ -47,10 +47,11 @@ sparsity : float or "auto", default={default}
     those of several outputs have prices of their own. "auto" is 3e-5 for regression and 1e-6 for
     classification.
 nu : float, optional
-    The price itself instead, as the paper has it. It goes with the square of the targets' scale.
+    The price itself instead, as the paper has it, positive. It goes with the square of the targets'
+    scale.
 regularization : float, default={default}
-    Ridge parameter lambda, which ``mu_`` is proportional to. The function does not depend on it, or
-    with `nu` on the product of the two only.
+    Ridge parameter lambda, positive, which ``mu_`` is proportional to. The function does not depend
+    on it, or with `nu` on the product of the two only.
 separate : bool, default={default}
     Whether each part of a kernel that is a sum, as ``Gaussian(0.5) + Gaussian(2.0)``, gives columns
     of its own, one for each of the M points (multiple kernel learning). `kernel_shares_` is what
@@ -62,9 +63,9 @@ center : bool, default={default}
     Whether to subtract the mean of the targets; False does as the paper.
 tol : float, default={default}
     With "shrinking", how far the objective may be above its minimum, relative to itself; with
-    "uniform", the relative decrease in an epoch below which to stop.
+    "uniform", the relative decrease in an epoch below which to stop. Not negative.
 max_iter : int, default={default}
-    Epochs at most.
+    Epochs at most; at least 1.
 step : {"exact", "newton"}, default={default}
     How a weight is chosen while the others stay: the best value, or the paper's Newton step.
 selection : {"shrinking", "uniform"}, default={default}
@@ -225,12 +226,12 @@ class SLKLClassifier(ClassifierMixin, SLKL):
     """
 
     _: KW_ONLY
-    kernel: Kernel | str = "rbf"
-    gamma: float | str = "scale"
-    class_weight: Mapping[Any, float] | str | None = None
+    kernel: SLKLKernel = "rbf"
+    gamma: Gamma = "scale"
+    class_weight: ClassWeight = None
     n_columns: int | float | None = None
-    columns: Any = "random"
-    sparsity: float | str = "auto"
+    columns: Columns = "random"
+    sparsity: float | Auto = "auto"
     nu: float | None = None
     regularization: float = 1.0
     separate: bool = False
@@ -238,9 +239,9 @@ class SLKLClassifier(ClassifierMixin, SLKL):
     center: bool = True
     tol: float = 1e-5
     max_iter: int = 1000
-    step: str = "exact"
-    selection: str = "shrinking"
-    store_columns: bool | str = "auto"
+    step: CoordinateStep = "exact"
+    selection: Selection = "shrinking"
+    store_columns: bool | Auto = "auto"
     warm_start: bool = False
     n_jobs: int | None = None
     random_state: Any = None
@@ -264,6 +265,7 @@ class SLKLClassifier(ClassifierMixin, SLKL):
             shown = [1] if classes == 2 else np.arange(classes)
             targets = np.where(numbers == shown, 1.0, -1.0)
             self._learn(X, targets, labels.fitted(), times(weight, by_class))
+        self.classes_: NDArray[Any]
         return self
 
     def decision_function(self, X: ArrayLike) -> Array:

@@ -15,6 +15,7 @@ from parsimon._checks import is_number, warn
 from parsimon._docs import documented
 from parsimon._model import Array
 from parsimon._parameters import WORDS
+from parsimon._types import Auto, Bandwidth, GridSize, Scales, Solver
 from parsimon.kernels import Gaussian, Kernel
 
 from . import _auto, _solved
@@ -42,16 +43,19 @@ class Intensity(Learned):
     window: Any
     covariates: Any
     periodic: Any
-    grid_size: Any
-    bandwidth: Any
-    scales: int | str
-    epochs: int | str
-    solver: str
-    half_life: float | str | None
+    grid_size: GridSize
+    bandwidth: Bandwidth
+    scales: Scales
+    epochs: int | Auto
+    solver: Solver
+    shuffle: bool
+    random_state: Any
+    half_life: float | Auto | None
     domain_: Array
     periodic_: NDArray[np.bool_]
     exposure_: float
     n_rejected_: int
+    _buffer_: Array
 
     _words = {
         **WORDS,

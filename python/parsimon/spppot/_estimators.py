@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -13,9 +12,24 @@ from parsimon._docs import OF_CLASSIFIERS, OF_STEPS
 from parsimon._model import BUDGET, LEARNING_RATE, REGULARIZATION
 from parsimon._parameters import WORDS, estimator
 from parsimon._stream import Samples
-from parsimon.kernels import Kernel
+from parsimon._types import (
+    AnyKernel,
+    Auto,
+    Bandwidth,
+    ClassWeight,
+    DensityKernel,
+    Gamma,
+    Gradient,
+    GridSize,
+    Mirror,
+    MirrorMethod,
+    Precision,
+    Scales,
+    Schedule,
+    Solver,
+)
 from parsimon.polk import new_polk
-from parsimon.schedules import AdaptiveBudget, PowerLaw
+from parsimon.schedules import AdaptiveBudget
 
 from ._base import Intensity
 from ._settings import hybrid_model, newton_model, spppot_model
@@ -52,9 +66,9 @@ grid_size : int, sequence of int or "auto", default={default}
 kernel : parsimon.kernels.Kernel or str, default={default}
     A kernel, or the name of one: "rbf", "laplacian", "matern", "cauchy", "student_t".
 bandwidth : float, sequence of float, "auto" or "silverman", default={default}
-    Length of a kernel given by name, for all features or for each. "auto" chooses it for each
-    feature by cross-validation; with ``solver="sgd"`` it is Silverman's. The paper's "bandwidth"
-    is its square.
+    Length of a kernel given by name, positive, for all features or for each. "auto" chooses it for
+    each feature by cross-validation; with ``solver="sgd"`` it is Silverman's. The paper's
+    "bandwidth" is its square.
 scales : {"auto", 1, 2}, default={default}
     With 2, z is a sum of two functions, of which one has a kernel that is four times as long and
     ten times the variance: hills on plains. "auto" chooses by cross-validation, where kernel and
@@ -66,20 +80,27 @@ solver : {"newton", "sgd"}, default={default}
     them are refused, and `epochs` makes no difference. With a `budget` or `parsimony`, steps find
     the dictionary first. "sgd": the paper's algorithm, whose steps are the weights.
 regularization : float or "auto", default={default}
-    Weight of the squared norm of z, for each point. "auto" chooses it by cross-validation; with
-    ``solver="sgd"`` it is a tenth over the number of samples in ``fit`` and zero in
-    ``partial_fit``.
+    Weight of the squared norm of z, for each point; not negative. "auto" chooses it by
+    cross-validation; with ``solver="sgd"`` it is a tenth over the number of samples in ``fit`` and
+    zero in ``partial_fit``.
 half_life : float, "auto" or None, default={default}
     How a stream forgets: the number of points after which a point counts half; "auto" and None:
     nothing is forgotten. A number needs ``solver="newton"``.
 parsimony : float or "auto", default={default}
-    alpha in the budget alpha * eta; larger values make smaller models. With ``solver="newton"``
-    "auto" takes a grid; a number has the paper's algorithm find the dictionary, on which the
-    weights are then solved.
+    alpha in the budget alpha * eta, not negative; larger values make smaller models. With
+    ``solver="newton"`` "auto" takes a grid, with "sgd" a tenth of what a mini-batch adds; a number
+    has the paper's algorithm find the dictionary, on which the weights are then solved.
 budget : float or parsimon.schedules.AdaptiveBudget, optional
-    The compression budget itself instead, in Hilbert norm; 0 keeps every point. One that adapts
-    holds a number of points, the nodes of the grid included. As with `parsimony`, the paper's
-    algorithm then finds the dictionary.
+    The compression budget itself instead, in Hilbert norm, not negative; 0 keeps every point. One
+    that adapts holds a number of points, the nodes of the grid included. As with `parsimony`, the
+    paper's algorithm then finds the dictionary.
+learning_rate : float or "auto", default={default}
+    Step size eta of the paper's algorithm, positive. "auto" is half the inverse of the likelihood's
+    largest curvature on the data and the nodes (less with another `gradient` or `mirror`), and at
+    most 0.08 B / max k(x, x) for mini-batches of B.
+epochs : int or "auto", default={default}
+    Passes over the data that steps make in ``fit``, at least 1. "auto" is 80,000 / n for n points,
+    from 8 to 100; of quasi-Newton steps 40,000 / n, from 8 to 20.
 schedule : {"constant", "inverse", "sqrt"} or parsimon.schedules.PowerLaw, default={default}
     How the learning rates change along the stream; those that diminish are in the paper's
     Theorem 3 (ii).
@@ -88,7 +109,7 @@ gradient : {"likelihood", "kernel_embedding", "sign"}, default={default}
     divides by the density and has no fixed point where there are no data; or the sign of the
     first on the grid.
 damping : float or "auto", default={default}
-    delta, the multiple of the identity that the sum of outer products starts with. "auto"
+    delta, positive, the multiple of the identity that the sum of outer products starts with. "auto"
     takes a tenth of the mean squared length of the gradients' kernel part.
 weights_ : ndarray of shape (model_order_, 1)
     Their weights.
@@ -194,24 +215,24 @@ class SPPPOTIntensity(Intensity):
     window: Any = None
     periodic: Any = None
     covariates: Any = None
-    grid_size: Any = "auto"
-    kernel: Kernel | str = "rbf"
-    bandwidth: Any = "auto"
-    scales: int | str = "auto"
-    solver: str = "newton"
-    learning_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    grid_size: GridSize = "auto"
+    kernel: DensityKernel = "rbf"
+    bandwidth: Bandwidth = "auto"
+    scales: Scales = "auto"
+    solver: Solver = "newton"
+    learning_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    schedule: PowerLaw | str = "constant"
+    schedule: Schedule = "constant"
     batch_size: int = 30
-    mirror: str = "kl"
-    gradient: str = "likelihood"
-    method: str = "mirror_descent"
-    regularization: float | str = "auto"
-    epochs: int | str = "auto"
+    mirror: Mirror = "kl"
+    gradient: Gradient = "likelihood"
+    method: MirrorMethod = "mirror_descent"
+    regularization: float | Auto = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = "auto"
+    half_life: float | Auto | None = "auto"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -245,7 +266,7 @@ class MirrorNewtonIntensity(Intensity):
     {domain, window, periodic, covariates, grid_size, kernel, bandwidth, scales, solver,
     regularization}
     learning_rate : float or "auto", default="auto"
-        Step size eta; "auto" is 2.
+        Step size eta, positive; "auto" is 2.
     {damping, schedule, epochs, shuffle, half_life, n_jobs, random_state, verbose}
 
     Attributes
@@ -278,18 +299,18 @@ class MirrorNewtonIntensity(Intensity):
     window: Any = None
     periodic: Any = None
     covariates: Any = None
-    grid_size: Any = "auto"
-    kernel: Kernel | str = "rbf"
-    bandwidth: Any = "auto"
-    scales: int | str = "auto"
-    solver: str = "newton"
-    regularization: float | str = "auto"
-    learning_rate: float | str = "auto"
-    damping: float | str = "auto"
-    schedule: PowerLaw | str = "constant"
-    epochs: int | str = "auto"
+    grid_size: GridSize = "auto"
+    kernel: DensityKernel = "rbf"
+    bandwidth: Bandwidth = "auto"
+    scales: Scales = "auto"
+    solver: Solver = "newton"
+    regularization: float | Auto = "auto"
+    learning_rate: float | Auto = "auto"
+    damping: float | Auto = "auto"
+    schedule: Schedule = "constant"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
-    half_life: float | str | None = None
+    half_life: float | Auto | None = None
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -323,19 +344,19 @@ class HybridIntensity(Intensity):
     ----------
     {domain, window, periodic, covariates, grid_size, kernel, bandwidth, scales, solver}
     learning_rate : float or "auto", default="auto"
-        Step size of the first phase.
+        Step size of the first phase, positive; "auto" as of :class:`SPPPOTIntensity`.
     newton_learning_rate : float or "auto", default="auto"
-        Step size of the second phase; "auto" is 2.
+        Step size of the second phase, positive; "auto" is 2.
     {damping, parsimony, budget, schedule}
     batch_size : int, default=30
-        Samples in a mini-batch of the first phase.
+        Samples in a mini-batch of the first phase, at least 1.
     {gradient, regularization}
     patience : int or "auto", default="auto"
-        Mini-batches for which the model order must be stable; "auto" is one epoch in ``fit`` and
-        300 mini-batches in ``partial_fit``.
+        Mini-batches for which the model order must be stable, at least 1; "auto" is one epoch in
+        ``fit`` and 300 mini-batches in ``partial_fit``.
     first_phase : int or "auto", default="auto"
-        Mini-batches that the first phase has at most; "auto" is half of them in ``fit`` and 3,000
-        in ``partial_fit``.
+        Mini-batches that the first phase has at most, at least 1; "auto" is half of them in ``fit``
+        and 3,000 in ``partial_fit``.
     {epochs, shuffle, half_life, n_jobs, random_state, verbose}
 
     Attributes
@@ -366,25 +387,25 @@ class HybridIntensity(Intensity):
     window: Any = None
     periodic: Any = None
     covariates: Any = None
-    grid_size: Any = "auto"
-    kernel: Kernel | str = "rbf"
-    bandwidth: Any = "auto"
-    scales: int | str = "auto"
-    solver: str = "newton"
-    learning_rate: float | str = "auto"
-    newton_learning_rate: float | str = "auto"
-    damping: float | str = "auto"
-    parsimony: float | str = "auto"
+    grid_size: GridSize = "auto"
+    kernel: DensityKernel = "rbf"
+    bandwidth: Bandwidth = "auto"
+    scales: Scales = "auto"
+    solver: Solver = "newton"
+    learning_rate: float | Auto = "auto"
+    newton_learning_rate: float | Auto = "auto"
+    damping: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
-    schedule: PowerLaw | str = "constant"
+    schedule: Schedule = "constant"
     batch_size: int = 30
-    gradient: str = "likelihood"
-    regularization: float | str = "auto"
-    patience: int | str = "auto"
-    first_phase: int | str = "auto"
-    epochs: int | str = "auto"
+    gradient: Gradient = "likelihood"
+    regularization: float | Auto = "auto"
+    patience: int | Auto = "auto"
+    first_phase: int | Auto = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
-    half_life: float | str | None = None
+    half_life: float | Auto | None = None
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
@@ -425,7 +446,8 @@ class SPPPOTClassifier(Classifier):
     ----------
     {kernel, gamma, class_weight, learning_rate, parsimony, budget, max_points, schedule}
     regularization : float or "auto", default="auto"
-        Weight lambda of the squared norm of z.
+        Weight lambda of the squared norm of z, not negative. "auto": in ``fit`` the ridge of least
+        leave-one-out error of kernel ridge regression, over n; 1e-6 in a stream.
     {batch_size, epochs, shuffle, average, half_life, dtype, n_jobs, random_state, verbose}
 
     Attributes
@@ -457,21 +479,21 @@ class SPPPOTClassifier(Classifier):
     """
 
     _: KW_ONLY
-    kernel: Kernel | str = "rbf"
-    gamma: float | str = "scale"
-    class_weight: Mapping[Any, float] | str | None = None
-    learning_rate: float | str = "auto"
-    parsimony: float | str = "auto"
+    kernel: AnyKernel = "rbf"
+    gamma: Gamma = "scale"
+    class_weight: ClassWeight = None
+    learning_rate: float | Auto = "auto"
+    parsimony: float | Auto = "auto"
     budget: float | AdaptiveBudget | None = None
     max_points: int | None = None
-    schedule: PowerLaw | str = "constant"
-    regularization: float | str = "auto"
+    schedule: Schedule = "constant"
+    regularization: float | Auto = "auto"
     batch_size: int = 32
-    epochs: int | str = "auto"
+    epochs: int | Auto = "auto"
     shuffle: bool = True
     average: bool = True
-    half_life: float | str | None = "auto"
-    dtype: str = "float64"
+    half_life: float | Auto | None = "auto"
+    dtype: Precision = "float64"
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0

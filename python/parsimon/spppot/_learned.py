@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 
 from parsimon import _core
@@ -16,6 +15,7 @@ from parsimon._checks import check_count
 from parsimon._docs import documented
 from parsimon._formula import Density, Head
 from parsimon._model import Array, ModelEstimator
+from parsimon._sklearn import DensityMixin
 from parsimon._threads import threads_of
 
 from . import _auto, _solved

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from parsimon._site import linked
+from parsimon._sklearn import BaseEstimator, ClassifierMixin
 
 from ._base import Intensity
 from ._estimators import SPPPOTIntensity
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
+@linked
 class MarkedIntensity(ClassifierMixin, BaseEstimator):
     """Intensities of points with marks, such as species or kinds of crimes.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +20,8 @@ from parsimon import _io
 from parsimon._checks import check_count, check_flag
 from parsimon._docs import documented
 from parsimon._model import ModelEstimator
+from parsimon._site import linked
+from parsimon._sklearn import BaseEstimator
 
 from ._blocks import as_block
 from ._encoding_file import read_encoding, write_encoding
@@ -67,6 +69,7 @@ def _estimator_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
+@linked
 @documented(_ENTRIES)
 class StreamingPipeline(BaseEstimator):
     """An estimator that learns from a stream of columns of numbers and of text.
@@ -117,6 +120,8 @@ class StreamingPipeline(BaseEstimator):
     array(['yes'], dtype='<U3')
     """
 
+    estimator_: Any
+    scaler_: Any  # None if samples are sparse
     _waiting_: FirstSamples | None
 
     def __init__(

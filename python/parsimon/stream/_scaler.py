@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from parsimon._checks import check_count, is_number
 from parsimon._docs import documented
 from parsimon._model import is_finite
+from parsimon._site import linked
+from parsimon._sklearn import BaseEstimator, TransformerMixin
 
 from ._columns import columns_of, has_fields, is_dictionary, is_rows
 from ._encoding import Encoding, Table
@@ -31,6 +33,7 @@ encoded : ndarray of shape (n_samples, n_outputs)
 """
 
 
+@linked
 @documented(_ENTRIES)
 class StreamingScaler(TransformerMixin, BaseEstimator):
     """Numbers to mean 0 and variance 1, and text to one-hot columns, along a stream.
@@ -44,8 +47,8 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     half_life : float, optional
-        The number of samples after which a sample counts half in mean and variance. By default all
-        count the same.
+        The number of samples, positive, after which a sample counts half in mean and variance. By
+        default all count the same.
     categorical : "auto" or sequence, default="auto"
         The columns that are categories though they may be numbers, by names or by positions.
         Columns of text always are.

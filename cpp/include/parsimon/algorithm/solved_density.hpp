@@ -101,7 +101,7 @@ class SolvedDensity : public Learner {
   void restore(const Eigen::Ref<const Vector>& weights, const Eigen::Ref<const Vector>& moments,
                double offset, double ridge, double mass) {
     require(weights.size() == model_order() && moments.size() == model_order() &&
-                is_bounded(weights) && moments.allFinite() && std::isfinite(offset) &&
+                is_bounded(weights) && is_bounded(moments) && std::abs(offset) < kLargestWeight &&
                 std::isfinite(ridge) && ridge >= 0 && std::isfinite(mass) && mass >= 0,
             "The state of a model must fit its dictionary.");
     weights_ = weights;
@@ -125,6 +125,11 @@ class SolvedDensity : public Learner {
   void density(const ConstRows& points, Eigen::Ref<Vector> values) const {
     log_density(points, values);
     values = values.array().exp();
+    // Packets of values cut exp off at the smallest double.
+    detail::outside(domain_, points, 0, values);
+    if (!values.allFinite()) {
+      throw DivergenceError("The learned density is beyond the range of finite numbers.");
+    }
   }
 
  private:

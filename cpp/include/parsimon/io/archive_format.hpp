@@ -197,7 +197,7 @@ inline Entries Entries::from_bytes(const std::string& bytes, const std::string& 
 
 inline Entries Entries::read(const std::filesystem::path& path) {
   detail::InputFile file(path);
-  const std::string source = "The file \"" + path.string() + "\"";
+  const std::string source = "The file \"" + detail::text_of(path) + "\"";
   std::string bytes;
   file.read_onto(bytes, detail::archive_header_size);
   detail::check_archive_header(bytes, file.length(), source);

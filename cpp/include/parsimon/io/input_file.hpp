@@ -15,6 +15,12 @@ namespace parsimon::detail {
                                           std::error_code(code, std::generic_category()));
 }
 
+// In UTF-8. On Windows, path.string() throws if a name has characters that the code page lacks.
+inline std::string text_of(const std::filesystem::path& path) {
+  const auto text = path.u8string();  // in C++20 not of char
+  return {text.begin(), text.end()};
+}
+
 // A regular file whose length is known before any of it is read.
 class InputFile {
  public:

@@ -118,7 +118,7 @@ inline void remove_leftovers(const std::filesystem::path& directory) {
   std::error_code code;
   std::filesystem::directory_iterator entry(directory, code), end;
   for (; !code && entry != end; entry.increment(code)) {
-    if (!is_temporary_name(entry->path().filename().string())) continue;
+    if (!is_temporary_name(text_of(entry->path().filename()))) continue;
     std::error_code ignored;
     if (is_abandoned(entry->path())) std::filesystem::remove(entry->path(), ignored);
   }
@@ -195,7 +195,7 @@ inline void replace_file(const std::filesystem::path& path, const std::string& b
   const std::filesystem::file_status status = std::filesystem::status(target);
   if (std::filesystem::is_directory(status)) throw_file_error("Cannot write", path, EISDIR);
   require(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status),
-          "The path \"" + path.string() +
+          "The path \"" + text_of(path) +
               "\" is a device, a pipe or a socket, which a model file cannot replace: give the "
               "name of a file.");
   const std::filesystem::path directory =

@@ -14,6 +14,9 @@
 #include <thread>
 #include <utility>
 #endif
+#ifdef _MSC_VER
+#include <intrin.h>
+#endif
 #ifdef __linux__
 #include <sched.h>
 #endif
@@ -116,6 +119,12 @@ class ThreadPool {
     } else {
 #if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
       __builtin_ia32_pause();
+#elif defined(__GNUC__) && defined(__aarch64__)
+      __asm__ __volatile__("yield");
+#elif defined(_M_X64)
+      _mm_pause();
+#elif defined(_M_ARM64)
+      __yield();
 #endif
     }
   }
