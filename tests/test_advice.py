@@ -8,7 +8,14 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from parsimon import POLKClassifier, POLKRegressor, kernels
+from parsimon import (
+    POLKClassifier,
+    POLKRegressor,
+    SLKLClassifier,
+    SLKLRegressor,
+    _stream,
+    kernels,
+)
 
 
 def data(count=400, seed=0, scales=(1.0, 1.0, 1.0)):
@@ -95,3 +102,50 @@ def test_passes_over_the_same_samples_do_not_hide_that_all_are_kept():
     model = POLKRegressor(budget=1e-12, kernel=kernels.Gaussian(0.05), epochs=3, solver="sgd")
     with pytest.warns(ConvergenceWarning, match=r"has kept 1,[12]\d\d of 1,200 samples"):
         model.fit(X, 1.0 * y)
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+def test_what_is_wrong_with_features_is_said_before_learning(learn, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    X, y = data(scales=(1.0, 5000.0, 0.2))
+    model = POLKClassifier(epochs=1)
+    monkeypatch.setattr(_stream, "run", interrupt)
+    with (
+        pytest.warns(UserWarning, match="Feature 1 has a standard deviation"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        getattr(model, learn)(X, y)
+
+
+def test_points_that_would_fill_the_memory_are_announced(monkeypatch):
+    random = np.random.RandomState(0)
+    X = sparse.random(30, 200_000, density=1e-4, format="csr", random_state=random)
+    kernel = kernels.Polynomial(degree=2)
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(POLKClassifier, "_new_model", interrupt)
+    many = sparse.vstack([X] * 30, format="csr")
+
+    def learn(X, kernel="linear", cap=None):
+        with pytest.raises(KeyboardInterrupt):
+            POLKClassifier(kernel=kernel, max_points=cap).fit(X, np.arange(X.shape[0]) % 2)
+
+    (message,) = said(lambda: learn(many, kernel))
+    assert "900 of them take 1.4 GB. Use kernel='linear', a smaller max_points" in message
+    assert not said(lambda: learn(many, kernel, 100))
+    assert not said(lambda: learn(many))
+    assert not said(lambda: learn(X, kernel))
+
+
+def test_slkl_says_that_features_are_not_scaled():
+    X, y = data(100, scales=(1.0, 5000.0, 0.2))
+    for model, targets in ((SLKLRegressor(), X[:, 0]), (SLKLClassifier(), y)):
+        (message,) = said(lambda model=model, targets=targets: model.fit(X, targets))
+        assert "Feature 1 has a standard deviation" in message
+        assert not said(lambda model=model, targets=targets: model.fit(data(100)[0], targets))
+    gram = SLKLRegressor(kernel="precomputed")
+    assert not said(lambda: gram.fit(X @ X.T, X[:, 0]))

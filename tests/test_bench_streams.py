@@ -34,7 +34,22 @@ def test_streams_are_the_same_every_time(name):
     assert np.isfinite(stream.X).all()
     assert (stream.X == again.X).all()
     assert (stream.y == again.y).all()
-    assert set(stream.y) == set(range(stream.y.max() + 1))
+    if streams.SOURCES[name].numbers:
+        assert stream.y.std() > 0
+    else:
+        assert set(stream.y) == set(range(stream.y.max() + 1))
+
+
+def test_streams_of_numbers_are_judged_by_their_errors(run_bench, tmp_path):
+    arguments = ["streams", "--quick", "--streams", "chicks", "approval", "--only", "linear"]
+    code, out, content = run_bench(*arguments, "--out", str(tmp_path))
+    assert code == 0
+    assert "ChickWeights: 500 samples of 3 features, blocks of 10" in out
+    assert "mean absolute error" in out
+    names = [*(m.name for m in streams.OURS_OF_NUMBERS), "river, linear"]
+    for rows in content["rows"].values():
+        assert [row["method"] for row in rows] == names
+        assert all(0 < row["results"][0]["mae"] < np.inf for row in rows)
 
 
 def test_the_best_of_river_is_what_counts():

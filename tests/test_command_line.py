@@ -62,7 +62,8 @@ def test_without_arguments_it_says_what_it_can_do(capsys):
 
 
 @pytest.mark.parametrize("how", [[], ["--stream", "--block", "50"]])
-def test_train_predict_evaluate_inspect(folder, capsys, how):
+def test_train_predict_evaluate_inspect(folder, capsys, monkeypatch, how):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert main([*TRAIN, "--test", "test.csv", *how]) == 0
     said, shown = capsys.readouterr()
     trained = table(said)
@@ -123,7 +124,8 @@ def test_probabilities(folder, capsys):
         assert abs(float(yes) + float(no) - 1) < 1e-12
 
 
-def test_regression_from_parquet(folder, capsys):
+def test_regression_from_parquet(folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     arrow = pytest.importorskip("pyarrow")
     X, y = make_friedman1(400, random_state=0)
     columns = {**{f"x{i}": X[:, i] for i in range(10)}, "y": y}
@@ -234,6 +236,64 @@ def test_what_cannot_be_done_ends_with_a_sentence(folder, capsys, arguments, mes
     assert f"parsimon {arguments[0]}: " in shown
     assert "Traceback" not in shown
     assert not (folder / "m").exists()
+
+
+def test_settings_are_checked_before_the_file_is_read(folder, capsys):
+    for how in ([], ["--stream"], ["--task", "regression"]):
+        arguments = ["train", "none.csv", "--target", "y", "-o", "m", *how]
+        assert main([*arguments, "--set", "max_points=-3"]) == 1
+        assert "max_points must be" in capsys.readouterr().err
+        # What one of the two estimators knows may be meant.
+        assert main([*arguments, "--set", "max_points=3"]) == 1
+        assert "No such file" in capsys.readouterr().err
+    assert main([*arguments, "--set", "class_weight=balanced"]) == 1
+    assert "Invalid parameter 'class_weight'" in capsys.readouterr().err
+
+
+def test_a_file_in_another_encoding_is_refused_with_a_remedy(folder, capsys):
+    text = (folder / "train.csv").read_text().replace("green", "grün")
+    (folder / "latin.csv").write_text(text, encoding="latin1")
+    for how in ([], ["--stream"]):
+        assert main(["train", "latin.csv", *TRAIN[2:], *how]) == 1
+        shown = capsys.readouterr().err
+        assert "The file 'latin.csv' is not text in UTF-8: there is a byte 0xfc" in shown
+        assert "iconv -f LATIN1 -t UTF-8" in shown
+
+
+def test_no_bar_where_nobody_watches(folder, capsys):
+    for how in ([], ["--stream"]):
+        assert main([*TRAIN, *how, "--test", "test.csv"]) == 0
+        assert capsys.readouterr().err == ""
+
+
+def test_figures_have_one_name_in_all_tables(folder, capsys):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 2))
+    rows = np.column_stack([X, X[:, 0] - X[:, 1]])
+    np.savetxt("numbers.csv", rows, delimiter=",", header="a,b,y", comments="")
+    train = ["train", "numbers.csv", "--target", "y", "-o", "m", "--test", "numbers.csv"]
+    assert main(train) == 0
+    batch = table(capsys.readouterr().out)
+    assert main([*train, "--stream", "--block", "50"]) == 0
+    stream = table(capsys.readouterr().out)
+    assert main(["evaluate", "m", "numbers.csv", "--target", "y"]) == 0
+    evaluated = table(capsys.readouterr().out)
+    assert "training r2" in batch
+    for name in ("r2", "mean absolute error"):
+        assert name in stream
+        assert name in evaluated
+        assert f"test {name}" in batch
+    assert main(TRAIN) == 0
+    assert "training accuracy" in table(capsys.readouterr().out)
+
+
+def test_inspect_says_how_many_epochs_the_samples_were_seen_in(folder, capsys):
+    assert main([*TRAIN, "--set", "epochs=3"]) == 0
+    capsys.readouterr()
+    assert main(["inspect", "model.parsimon"]) == 0
+    said = table(capsys.readouterr().out)
+    assert said["samples seen"] == "3,000"
+    assert said["epochs"] == "3"
 
 
 def test_predictions_that_end_half_way_leave_the_file_as_it_was(folder, capsys):

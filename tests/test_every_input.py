@@ -5,6 +5,7 @@ An array is what all others are compared with: to the last bit, and without a wa
 
 from __future__ import annotations
 
+import inspect
 import warnings
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone, is_classifier, is_regressor
 
 import parsimon
-from parsimon import _io
+from parsimon import POLKClassifier, _io, compression, explain
 from parsimon.stream import StreamingPipeline
 
 COUNT, ROWS = 117, 13  # the first hundred samples of a stream are kept
@@ -200,3 +201,65 @@ def test_all_samples_at_once(name, how):
     model.fit(X, **targets)
     other.fit(given, **given_targets)
     assert_same_answers(model, other, how)
+
+
+TABLES = ("pandas", "polars")
+
+
+def weighed(model):
+    """Return weights of samples for estimators that know them; steps to densities do not."""
+    if type(model).__name__.endswith("Intensity"):
+        return {}
+    random = np.random.default_rng(1)
+    options = inspect.signature(model.partial_fit).parameters
+    return {"sample_weight": random.uniform(0.5, 2, COUNT)} if "sample_weight" in options else {}
+
+
+@pytest.mark.parametrize("how", TABLES)
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if weighed(model)])
+def test_weights_and_classes_as_series(name, how):
+    model, other = clone(MODELS[name]), clone(MODELS[name])
+    X, targets, weights = data()[0], targets_for(model), weighed(model)
+    announced = {"classes": LABELS} if is_classifier(model) else {}
+    of_series = DISGUISES[how][1]
+    for start in range(0, COUNT, ROWS):
+        part = slice(start, start + ROWS)
+        y = {name: values[part] for name, values in (targets | weights).items()}
+        model.partial_fit(X[part], **y, **announced)
+        given, series = disguised(POLKClassifier(), how, X[part], y | announced)
+        other.partial_fit(given, **series)
+    assert_same_answers(model, other, how)
+    if hasattr(model, "fit"):
+        model.fit(X, **targets, **weights)
+        series = {name: of_series(values) for name, values in (targets | weights).items()}
+        other.fit(disguised(model, how, X, {})[0], **series)
+        assert_same_answers(model, other, how)
+
+
+@pytest.mark.parametrize("how", TABLES)
+def test_what_follows_learning_takes_tables_too(how):
+    X, y = data()
+    of_X, of_y = DISGUISES[how]
+    weight = np.random.default_rng(1).uniform(0.5, 2, COUNT)
+    model = POLKClassifier(random_state=0).fit(X, LABELS[y])
+    other = POLKClassifier(random_state=0).fit(of_X(X), of_y(LABELS[y]))
+    model.refine_on(X, LABELS[y], weight)
+    other.refine_on(of_X(X), of_y(LABELS[y]), of_y(weight))
+    assert_same_answers(model, other, how)
+    small, _ = compression.compress(model, max_points=5, X=X, y=LABELS[y])
+    same_small, _ = compression.compress(other, max_points=5, X=of_X(X), y=of_y(LABELS[y]))
+    assert_array_equal(same_small.decision_function(of_X(X)), small.decision_function(X))
+    model.compress(max_points=5)
+    other.compress(max_points=5)
+    assert_same_answers(model, other, how)
+    found = [
+        explain.prototypes(each, rows, samples=rows, labels=labels)
+        for each, rows, labels in ((model, X, LABELS[y]), (other, of_X(X), of_y(LABELS[y])))
+    ]
+    assert_array_equal(found[0].contributions, found[1].contributions)
+    assert_array_equal(found[0].labels, found[1].labels)
+    shares = [
+        explain.shapley_values(each, rows, background=rows).values
+        for each, rows in ((model, X), (other, of_X(X)))
+    ]
+    assert_array_equal(shares[0], shares[1])

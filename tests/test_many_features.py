@@ -22,6 +22,8 @@ from parsimon import (
     kernels,
 )
 from parsimon._affine import affine
+from parsimon._core import DriftDetector
+from parsimon._loss_detector import LossDetector
 from parsimon._records import Records
 from parsimon.datasets import make_documents
 from parsimon.kernels import Constant, Gaussian, Linear
@@ -143,6 +145,9 @@ def test_a_file_that_was_changed_is_refused(tmp_path):
         ("primal.intercept", np.full(4, np.nan)),
         ("primal.regularization", -1.0),
         ("primal.intercept", np.ones(4)),
+        ("primal.detector", np.ones(6)),
+        ("primal.detector", np.full(7, -1.0)),
+        ("primal.detector", np.full(7, np.nan)),
     ]:
         changed = parsimon._core.Archive.from_bytes(archive.to_bytes())
         changed[name] = wrong
@@ -211,6 +216,56 @@ def test_a_detector_makes_it_forget():
     assert len(model.drift_) == 1
     assert 1800 < model.drift_[0] < 2100
     assert_array_equal(pickle.loads(pickle.dumps(model)).drift_, model.drift_)
+
+
+def changing(seed=0, kinds=(0.1, 1.0, 0.3, 30.0, 0.2)):
+    """Losses that become other ones, with outliers and what is no number among them."""
+    random = np.random.default_rng(seed)
+    losses = np.concatenate([random.exponential(kind, 1500) for kind in kinds])
+    losses[610::611], losses[6777] = 50.0, np.nan
+    mistakes = (random.uniform(size=6000) < np.repeat([0.02, 0.4, 0.1], 2000)).astype(float)
+    return [losses, mistakes, np.zeros(500)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_detector_is_that_of_the_core(seed):
+    for losses in changing(seed):
+        ours, core, found = LossDetector(), DriftDetector(), []
+        for start in range(0, len(losses), 7):
+            part = losses[start : start + 7]
+            found.append(ours.observe(part, 20))
+            assert found[-1] == core.observe(part, 20)
+            ours = LossDetector.of(ours.state())
+        assert ours.changes == core.changes
+        assert any(found) == losses.any()
+
+
+def test_a_change_is_found_by_itself_and_learned_sooner(tmp_path):
+    flipped = (Y + 1) % 4
+    known = stream(POLKClassifier(), X, Y)
+    assert len(known.drift_) == 0
+    known.save(tmp_path / "model")
+    blind = stream(POLKClassifier(half_life=None), X, Y)
+    for model in (known, read := parsimon.load(tmp_path / "model"), blind):
+        stream(model, X[TRAIN], flipped[TRAIN])
+    assert len(known.drift_) == 1
+    assert 1200 < known.drift_[0] < 1300
+    assert known.trace_["drift"].sum() == 1
+    assert_array_equal(read.drift_, known.drift_)
+    assert_array_equal(read.decision_function(X), known.decision_function(X))
+    assert known.score(X[TEST], flipped[TEST]) > blind.score(X[TEST], flipped[TEST]) + 0.2
+    assert len(blind.drift_) == 0
+    assert len(stream(POLKClassifier(half_life=300.0), X, Y).drift_) == 0
+
+
+def test_files_from_before_there_was_a_detector_are_read(tmp_path):
+    model = stream(POLKClassifier(), X[:200], Y[:200])
+    archive = model._to_archive()
+    names = [name for name in archive.keys() if name != "primal.detector"]  # noqa: SIM118
+    parsimon._core.Archive({name: archive[name] for name in names}).write(str(tmp_path / "model"))
+    read = parsimon.load(tmp_path / "model")
+    assert_array_equal(read.decision_function(X), model.decision_function(X))
+    assert len(stream(read, X[200:], Y[200:]).drift_) == 0
 
 
 def test_what_is_asked_for_is_done():

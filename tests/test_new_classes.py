@@ -137,6 +137,32 @@ def test_classes_that_are_repeated_take_the_short_way(classes, monkeypatch):
     assert not calls
 
 
+@pytest.mark.parametrize(
+    "kind", ["Series", "Index", "text", "categorical", "polars", "set", "frozenset", "keys"]
+)
+def test_classes_may_be_any_collection(kind, monkeypatch):
+    X, y = task()
+    labels = np.array(list("abcde"))
+    pandas = pytest.importorskip("pandas")
+    make = {
+        "Series": pandas.Series,
+        "Index": pandas.Index,
+        "text": lambda labels: pandas.Series(labels).array,
+        "categorical": pandas.Categorical,
+        "polars": lambda labels: pytest.importorskip("polars").Series(list(labels)),
+        "set": set,
+        "frozenset": frozenset,
+        "keys": lambda labels: dict.fromkeys(labels).keys(),
+    }[kind]
+    model = POLKClassifier().partial_fit(X[:200], labels[y[:200] % 2], classes=make(labels[:4]))
+    assert_array_equal(model.classes_, labels[:4])
+    model.partial_fit(X[:9], labels[:1].repeat(9), classes=make(labels))
+    assert_array_equal(model.classes_, labels)
+    if kind != "keys":
+        monkeypatch.setattr(POLKClassifier, "_validate", None)
+        model.partial_fit(X[:9], labels[y[:9]], classes=make(labels))
+
+
 def test_a_list_of_classes_that_has_grown_is_noticed():
     X, y = task()
     classes = [0, 1, 2, 3, 4]

@@ -9,7 +9,9 @@ from persistence_common import WAYS, load
 from scipy import linalg, sparse
 from sklearn.metrics import roc_auc_score
 
+import parsimon
 from parsimon import POLKClassifier, POLKOneClass, POLKRegressor, _core, kernels
+from parsimon.novelty import weighted_quantile
 from parsimon.stream import in_blocks
 
 
@@ -116,6 +118,42 @@ def test_samples_without_weight_count_for_nothing():
     weight = np.repeat([1.0, 0.0], 200)
     model = POLKOneClass(random_state=0).fit(X, sample_weight=weight)
     assert model.score_samples(X[:200]).mean() > 10 * abs(model.score_samples(X[200:]).mean())
+
+
+def test_a_weighted_quantile_is_that_of_repeated_values():
+    random = np.random.default_rng(0)
+    values, times = random.normal(size=30), random.integers(0, 4, 30)
+    times[0] = 1
+    for share in (0.01, 0.1, 0.37, 0.5):
+        expected = np.quantile(np.repeat(values, times), share)
+        assert_allclose(weighted_quantile(values, times.astype(float), share), expected)
+        # Only how weights compare counts, and equal ones are as none.
+        assert_allclose(weighted_quantile(values, 0.01 * times, share), expected)
+        equal = weighted_quantile(values, np.full(30, 3.0), share)
+        assert_allclose(equal, np.quantile(values, share))
+        assert weighted_quantile(values, np.zeros(30), share) == np.quantile(values, share)
+
+
+@pytest.mark.parametrize("learn", ["fit", "partial_fit"])
+def test_weights_count_in_the_threshold(learn, tmp_path):
+    # What has no weight is not among the tenth that is to be called outliers.
+    X = np.concatenate([ring(300), ring(300, seed=1) + 6.0])
+    weight = np.repeat([1.0, 0.0], 300)
+    order = np.random.default_rng(0).permutation(600)
+    model = POLKOneClass(0.1, random_state=0)
+    if learn == "fit":
+        model.fit(X[order], sample_weight=weight[order])
+    for block, weights in in_blocks(X[order], weight[order], rows=40):
+        if learn == "partial_fit":
+            model.partial_fit(block, sample_weight=weights)
+    share = (model.predict(X[:300]) == -1).mean()
+    assert 0.05 < share < 0.2
+    assert (model.predict(X[300:]) == -1).all()
+    model.save(tmp_path / "model")
+    again = parsimon.load(tmp_path / "model")
+    for each in (model, again):
+        each.partial_fit(X[:50]).partial_fit(X[50:60], sample_weight=np.full(10, 2.0))
+    assert again.offset_ == model.offset_
 
 
 def test_compress_makes_it_smaller():

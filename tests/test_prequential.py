@@ -1,16 +1,18 @@
 """Test, then train: what is judged, when, and by what."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import metrics
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.svm import SVC
 
-from parsimon import POLKClassifier, POLKRegressor
+from parsimon import POLKClassifier, POLKOneClass, POLKRegressor
 from parsimon.datasets import make_multidist
 from parsimon.stream import PrequentialDisplay, StreamingPipeline, in_blocks, prequential
 from parsimon.stream._metrics import METRICS
@@ -273,6 +275,45 @@ def test_bad_blocks(blocks, message):
         in_blocks(np.zeros((2, 1)), [0])
     with pytest.raises(ValueError, match="rows must be an integer of at least 1; got 0"):
         in_blocks(np.zeros((2, 1)), [0, 1], rows=0)
+
+
+@pytest.mark.parametrize("model", [SGDRegressor(random_state=0), POLKRegressor()])
+def test_a_column_of_targets_is_judged_as_a_sequence(model):
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = X[:, 0] + 3
+    expected = prequential(clone(model), in_blocks(X, y, rows=20), window=50)
+    columns = [y[:, None], pytest.importorskip("pandas").DataFrame({"y": y})]
+    for column in columns:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataConversionWarning)  # which is scikit-learn's to say
+            found = prequential(clone(model), in_blocks(X, column, rows=20), window=50)
+        for name, curve in expected.curves.items():
+            assert_allclose(found.curves[name], curve, err_msg=name)
+        assert found.summary["changes"] == expected.summary["changes"]
+
+
+def test_shapes_that_do_not_go_together_are_refused():
+    blocks = in_blocks(np.zeros((40, 2)), np.zeros((40, 2)), rows=20)
+    with pytest.raises(ValueError, match=r"shape \(20, 2\).*shape \(20,\).*cannot be compared"):
+        prequential(Constant(), blocks)
+
+
+def test_a_detector_of_novelties_is_judged_by_inliers_and_outliers():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(600, 2)), np.ones(600, dtype=int)
+    X[::20], y[::20] = 8.0, -1
+    learned = [(X[:200][y[:200] > 0], y[:200][y[:200] > 0]), (X[200:], y[200:])]
+    result = prequential(POLKOneClass(0.05), learned, "balanced_accuracy", drift=None)
+    assert result.summary["balanced_accuracy"] > 0.9
+    for targets, message in [(None, "there are none"), (["good"] * 600, "they are \\['good'\\]")]:
+        with pytest.raises(ValueError, match=f"1 for inliers and -1 for outliers.*{message}"):
+            prequential(StreamingPipeline(POLKOneClass()), in_blocks(X, targets, rows=100))
+
+
+def test_a_frame_that_is_not_computed_is_refused():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"give X\.collect\(\)"):
+        in_blocks(polars.LazyFrame({"x": [1.0, 2.0]}), [0, 1])
 
 
 # -- the display -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import gzip
 import io
 import sys
 import tracemalloc
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -419,3 +420,29 @@ def test_blocks_of_what_is_in_memory():
     arrow = pytest.importorskip("pyarrow")
     parts = [X for X, _ in in_blocks(arrow.table({"x": X[:, 0]}), y, rows=4)]
     assert parts[-1]["x"].to_pylist() == [8, 9]
+
+
+def test_text_in_memory_and_a_column_that_is_empty_at_first():
+    text = io.StringIO("size,city,label\n1,,yes\n2,,no\n,Rome,yes\n")
+    blocks = list(read_blocks(text, "label", rows=2, format="csv"))
+    assert_array_equal(blocks[0][0], [[1, np.nan], [2, np.nan]])
+    assert blocks[1][0]["city"].tolist() == ["Rome"]
+
+
+@pytest.mark.parametrize("source", [io.BytesIO(b"a,b\n"), io.StringIO("a,b\n")])
+def test_what_is_in_memory_has_no_address_in_messages(source):
+    name = type(source).__name__
+    with pytest.raises(ValueError, match=f"format of the {name} that was given is not known"):
+        read_blocks(source)
+    with pytest.raises(ValueError, match=f"^The {name} that was given has no column 'c'"):
+        list(read_blocks(source, "c", format="csv"))
+
+
+def test_decimals_of_parquet_are_numbers(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    values = [Decimal("1.50"), None, Decimal("2.25")]
+    table = arrow.table({"price": values, "paid": [Decimal(k) for k in range(3)]})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "a.parquet")
+    ((X, y),) = read_blocks(tmp_path / "a.parquet", "paid")
+    assert_array_equal(X, [[1.5], [np.nan], [2.25]])
+    assert y.dtype == np.float64

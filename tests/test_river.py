@@ -221,3 +221,9 @@ def test_class_weights_that_make_no_sense_are_refused():
         model.learn_one({"a": float("nan")}, "spam")
     assert pickle.dumps(model) == before
     assert learned(Classifier(class_weight="balanced"), *rows(50)).model_order > 0
+
+
+@pytest.mark.parametrize("Model", [Classifier, Regressor])
+def test_settings_that_make_no_sense_are_refused_at_once(Model):
+    with pytest.raises(ValueError, match="max_points must be"):
+        Model(max_points=-3)

@@ -454,3 +454,12 @@ def test_weights_that_say_nothing_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             SLKLRegressor().fit(X, X[:, 0], sample_weight=weight)
+
+
+def test_a_classifier_by_squared_differences_says_who_has_probabilities():
+    X, y = make_multidist(60, random_state=0)
+    model = SLKLClassifier().fit(X, y)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as refused:
+        model.predict_proba(X)
+    assert "CalibratedClassifierCV(model)" in str(refused.value.__cause__)

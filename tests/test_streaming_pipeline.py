@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -423,3 +424,114 @@ def test_first_samples_that_are_made_up_are_refused(change, tmp_path):
     entries["pipeline.first"] = json.dumps({**kept, **change})
     with pytest.raises(ValueError, match=r"first samples in the model file|not a complete model"):
         load(entries)
+
+
+@pytest.mark.parametrize("missing", [None, "", np.nan])
+def test_a_value_that_is_missing_at_first_does_not_decide_what_a_column_is(missing, tmp_path):
+    model = StreamingPipeline(POLKClassifier())
+    model.partial_fit({"a": missing, "city": missing}, "x")
+    model.partial_fit({"a": missing, "city": "Rome"}, "y")
+    model.save(tmp_path / "model")
+    for each in (model, parsimon.load(tmp_path / "model")):
+        each.partial_fit({"a": 2.5, "city": "Oslo"}, "x")
+        each.partial_fit({"a": 3.5, "city": "Rome"}, "y")
+        assert each.scaler_.mean_.tolist() == [3.0]
+        assert {*each.scaler_.categories_[0]} == {"", "Rome", "Oslo"}
+        assert each.predict({"a": 3.5, "city": "Rome"}).tolist() == ["y"]
+        with pytest.raises(ValueError, match="'a' must hold numbers"):
+            each.partial_fit({"a": "many", "city": None}, "y")
+
+
+def test_a_column_that_is_empty_for_long_is_refused_with_a_remedy():
+    rows = {"a": np.arange(200.0), "city": [None] * 200}
+    model = StreamingPipeline(POLKClassifier()).partial_fit(rows, ["x", "y"] * 100)
+    with pytest.raises(ValueError, match=r"StreamingScaler\(categorical=\['city'\]\)"):
+        model.partial_fit({"a": 1.0, "city": "Rome"}, "x")
+    scaler = StreamingScaler(categorical=["city"])
+    model = StreamingPipeline(POLKClassifier(), scaler=scaler)
+    model.partial_fit(rows, ["x", "y"] * 100).partial_fit({"a": 1.0, "city": "Rome"}, "x")
+    assert "Rome" in model.scaler_.categories_[0]
+
+
+def frame_of_decimals(kind, values):
+    if kind == "columns":
+        return {"price": values}
+    if kind == "pyarrow":
+        return pytest.importorskip("pyarrow").table({"price": values})
+    return pytest.importorskip(kind).DataFrame({"price": values})
+
+
+@pytest.mark.parametrize("kind", ["columns", "pandas", "polars", "pyarrow"])
+def test_decimals_are_numbers(kind):
+    values = [*(Decimal(number) / 4 for number in range(-50, 50)), None]
+    floats = [None if value is None else float(value) for value in values]
+    targets = [Decimal(number) / 8 for number in range(101)]
+    model = StreamingPipeline(POLKRegressor())
+    model.partial_fit(frame_of_decimals(kind, values), targets)
+    expected = StreamingPipeline(POLKRegressor())
+    expected.partial_fit({"price": floats}, np.array(targets, dtype=float))
+    assert model.scaler_._encoding_.is_text == (False,)
+    asked = frame_of_decimals(kind, values[:5])
+    assert_array_equal(model.predict(asked), expected.predict({"price": floats[:5]}))
+
+
+@pytest.mark.parametrize(
+    "column", [np.array([1j, 2.0]), [1j, 2.0], np.array([1j, 2], dtype=object)]
+)
+def test_complex_numbers_are_refused(column):
+    with pytest.raises(ValueError, match="'phase' holds complex numbers"):
+        StreamingPipeline(POLKClassifier()).partial_fit({"phase": column}, ["x", "y"])
+    model = StreamingPipeline(POLKClassifier()).partial_fit({"phase": [1.0, 2.0]}, ["x", "y"])
+    with pytest.raises(ValueError, match="'phase' must hold numbers"):
+        model.partial_fit({"phase": column}, ["x", "y"])
+
+
+def test_a_list_of_dictionaries_and_an_array_with_fields_are_samples():
+    X, y = samples(40)
+    expected = StreamingPipeline(POLKClassifier()).partial_fit(X, y)
+    rows = [{"size": size, "colour": colour} for size, colour in zip(*X.values(), strict=True)]
+    fields = np.array([*zip(*X.values(), strict=True)], dtype=[("size", float), ("colour", "U9")])
+    for given in (rows, fields):
+        model = StreamingPipeline(POLKClassifier()).partial_fit(given, y)
+        assert_array_equal(model.decision_function(given), expected.decision_function(X))
+        assert [len(labels) for _, labels in in_blocks(given, y, rows=25)] == [25, 15]
+    lacking = [{"size": 1000.0}, {"colour": "red"}]
+    assert (
+        len(StreamingPipeline(POLKClassifier()).partial_fit(lacking, ["a", "b"]).predict(rows))
+        == 40
+    )
+
+
+def test_the_score_of_one_sample():
+    X, y = samples(100)
+    model = StreamingPipeline(POLKClassifier(random_state=0)).fit(X, y)
+    one = {name: values[0] for name, values in X.items()}
+    assert model.score(one, model.predict(one)[0]) == 1.0
+
+
+def test_it_can_do_what_its_estimator_can():
+    X, y = samples(300)
+    model = StreamingPipeline(POLKClassifier("logistic")).partial_fit(X, y)
+    inner, encoded = model.estimator_, model.encode(X)
+    for name in ("predict_log_proba", "distance"):
+        assert_array_equal(getattr(model, name)(X), getattr(inner, name)(encoded))
+    assert_array_equal(model.drift_, inner.drift_)
+    assert_array_equal(model.trace_["loss"], inner.trace_["loss"])
+    target = X["size"] / 1000
+    numbers = StreamingPipeline(POLKRegressor()).fit(X, target)
+    found, expected = (
+        each.predict(rows, return_std=True)
+        for each, rows in ((numbers, X), (numbers.estimator_, numbers.encode(X)))
+    )
+    assert_array_equal(found, expected)
+    novelties = StreamingPipeline(POLKOneClass(0.05, random_state=0))
+    assert_array_equal(novelties.fit_predict(X), novelties.predict(X))
+    assert 0 < (novelties.predict(X) == -1).sum() < 30
+
+
+def test_it_can_do_no_more_than_its_estimator():
+    model = StreamingPipeline(SGDClassifier())
+    for name in ("fit_predict", "distance", "predict_log_proba", "drift_", "trace_"):
+        assert not hasattr(model, name)
+    with pytest.raises(TypeError, match="return_std"):
+        model.fit(*samples(50)).predict(samples(5)[0], return_std=True)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from ._affine import MANY_FEATURES
+from ._affine import MANY_FEATURES, affine
 from ._checks import is_number, warn
 from .kernels import Kernel
 
@@ -22,7 +22,16 @@ _FEWEST_SAMPLES = 1000
 # Samples whose distances are looked at, and how much of their mean these vary where all are alike.
 _FEW = 100
 _ALIKE = 0.2
+# Bytes of points that are worth a warning.
+_MUCH = 1e9
 _RADIAL = ("rbf", "gaussian", "laplacian", "matern", "cauchy", "student_t")
+
+
+def warn_of_features(estimator: Any, X: Any) -> None:
+    """Say what is wrong with the features of samples, before hours are spent on learning them."""
+    warn_of_features_out_of_scale(estimator, X)
+    if not warn_of_equal_distances(estimator, X):
+        warn_of_dense_points(estimator, X)
 
 
 def warn_of_features_out_of_scale(estimator: Any, X: Any) -> None:
@@ -48,11 +57,14 @@ def warn_of_features_out_of_scale(estimator: Any, X: Any) -> None:
     )
 
 
-def warn_of_equal_distances(estimator: Any, X: Any) -> None:
-    """Warn of a radial kernel that was asked for where all samples are equally far apart."""
+def warn_of_equal_distances(estimator: Any, X: Any) -> bool:
+    """Warn of a radial kernel that was asked for where all samples are equally far apart.
+
+    Returns whether it did.
+    """
     kernel, (count, features) = getattr(estimator, "kernel", None), X.shape
     if features <= MANY_FEATURES or count < 3 or not _is_radial(kernel):
-        return
+        return False
     some = X[:: max(1, count // _FEW)]
     products = some @ some.T
     products = np.asarray(products.toarray() if sparse.issparse(products) else products, float)
@@ -61,12 +73,35 @@ def warn_of_equal_distances(estimator: Any, X: Any) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         alike = bool(apart.std() < _ALIKE * apart.mean())
     if not alike:
-        return
+        return False
     warn(
         f"{features:,} features: all samples are about equally far apart, which is all that the "
         f"kernel {kernel!r} sees of them, and each point of the model takes {features:,} numbers. "
         f"Use kernel='linear' on rows of norm 1."
     )
+    return True
+
+
+def warn_of_dense_points(estimator: Any, X: Any) -> None:
+    """Warn of a kernel that makes points of sparse samples which fill the memory."""
+    kernel, (count, features) = getattr(estimator, "kernel", None), X.shape
+    if not sparse.issparse(X) or features <= MANY_FEATURES or _stays_sparse(kernel):
+        return
+    cap: Any = getattr(estimator, "max_points", None)
+    points = min(count, int(cap) if is_number(cap) else _SOME)
+    if 8 * points * features <= _MUCH:
+        return
+    warn(
+        f"{features:,} features, and the points of a kernel other than the linear one are dense: "
+        f"{points:,} of them take {8e-9 * points * features:.1f} GB. Use kernel='linear', a "
+        f"smaller max_points, or fewer features."
+    )
+
+
+def _stays_sparse(kernel: Any) -> bool:
+    if isinstance(kernel, Kernel):
+        return affine(kernel) is not None
+    return kernel in ("auto", "linear", "precomputed")
 
 
 def _is_radial(kernel: Any) -> bool:

@@ -38,6 +38,18 @@ _LOSSES = {
 }
 
 
+# Kinds of collections that compare by themselves; of all others, such as a Series, an array does.
+_BUILT_IN = (type(None), list, tuple, range, set, frozenset)
+
+
+def _copied(classes: Any) -> Any:
+    """Return classes that stay as they are whatever the caller does to those that were given."""
+    if type(classes) in _BUILT_IN:
+        return copy.copy(classes)
+    heard = np.array(classes)
+    return heard if heard.ndim == 1 else None
+
+
 def _gives_probabilities(estimator: Classifier) -> bool:
     if _LOSSES.get(estimator.loss) == "logistic":
         return True
@@ -129,7 +141,7 @@ class Classifier(ClassifierMixin, ModelEstimator, CallbackSupportMixin):
             X, y = self._validate(X, y, reset=known is None)
             labels = Labels.of_stream(known, classes, y)
             self._learn_first(X, y, checked_weight(sample_weight, X), labels, known)
-            self._heard = copy.copy(classes)
+            self._heard = _copied(classes)
         return self
 
     def _samples_again(self, X: ArrayLike, y: ArrayLike, sample_weight: Any) -> Samples:
@@ -191,11 +203,9 @@ class Classifier(ClassifierMixin, ModelEstimator, CallbackSupportMixin):
     def _has_heard(self, classes: Any) -> bool:
         """Tell whether these are the classes that the call before was given."""
         heard: Any = self.__dict__.get("_heard")
-        if type(classes) is not type(heard):
-            return False
-        if type(classes) is np.ndarray:
-            return np.array_equal(classes, np.asarray(heard))
-        return type(classes) in (list, tuple, range) and bool(classes == heard)
+        if type(classes) in _BUILT_IN:
+            return type(classes) is type(heard) and bool(classes == heard)
+        return type(heard) is np.ndarray and np.array_equal(np.asarray(classes), heard)
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the values of the learned function.

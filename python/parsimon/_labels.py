@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 import numpy as np
@@ -128,7 +128,8 @@ def check_types(known: NDArray[Any], others: NDArray[Any]) -> None:
         )
 
 
-def _distinct(labels: ArrayLike, name: str) -> NDArray[Any]:
+def _distinct(labels: Any, name: str) -> NDArray[Any]:
+    labels = list(labels) if isinstance(labels, Set) else labels
     given = np.asarray(labels)
     if given.dtype.kind == "f" and not np.isfinite(given).all():
         raise ValueError(f"{name} must hold labels; it contains NaN or infinity.")

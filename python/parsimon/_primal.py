@@ -24,6 +24,7 @@ from . import _core
 from ._affine import MANY_FEATURES, affine
 from ._checks import is_number
 from ._linear_problem import LinearProblem, choose_ridge
+from ._loss_detector import LossDetector
 from ._newton import MOST_POINTS
 from ._records import Records
 from ._settings import core_step
@@ -45,6 +46,7 @@ _LEAST_RIDGE = 1e-9
 _SQUARES = "primal.squares"
 _INTERCEPT = "primal.intercept"
 _REGULARIZATION = "primal.regularization"
+_DETECTOR = "primal.detector"
 
 
 def is_primal(estimator: Any, kernel: Kernel, outputs: int) -> bool:
@@ -83,7 +85,7 @@ class PrimalModel:
         self._core, self._kernel = core, kernel
         self._loss = _core.parse_loss(archive["loss"])
         # The ridge of each sample, and after how many a sample counts half: 0 is never.
-        _, self._per_sample, half_life, _ = archive["newton"]
+        _, self._per_sample, half_life, changes = archive["newton"]
         self._half_life = half_life or np.inf
         self._most_points = int(archive["maintenance.parameters"][0])
         self._scale, self._constant = affine(kernel) or (1.0, 0.0)
@@ -99,6 +101,8 @@ class PrimalModel:
         self.drift: list[int] = []
         self.regularization = 0.0
         self._records = Records()
+        # Where nothing is known of changes, the losses are watched for them.
+        self._watch = LossDetector() if changes else None
         self._lock = threading.RLock()
         self._shown: Any = None
 
@@ -145,6 +149,8 @@ class PrimalModel:
         active = int(slopes.any(axis=1).sum())
         record = [self.samples, self.model_order, active, float(losses.mean()), 0.0, 0.0]
         self._records.add(record)
+        if self._watch is not None and self._watch.observe(losses, self.model_order):
+            self.raise_alarm()
 
     def solve(self, samples: Any, given: float | str) -> None:
         """Find the minimiser over all samples, with the regularization that was given."""
@@ -169,7 +175,8 @@ class PrimalModel:
         """Go on predicting with what the steps have found, which is what predicts anyway."""
 
     def listen(self) -> None:
-        """Be told when the stream has changed; without that nothing is found."""
+        """Be told when the stream has changed, and find nothing by itself."""
+        self._watch = None
 
     def raise_alarm(self) -> None:
         """Forget most of what makes steps small: the stream has changed."""
@@ -262,7 +269,7 @@ class PrimalModel:
             other = copy.copy(self)
             other._core, other._lock = self._core.copy(), threading.RLock()
             other._u, other._squares = self._u.copy(), self._squares.copy()
-            other._records = copy.deepcopy(self._records)
+            other._records, other._watch = copy.deepcopy((self._records, self._watch))
             return other
 
     @property
@@ -335,6 +342,7 @@ class PrimalModel:
                 archive["trace.stride"] = [self._records.stride, self._records.in_last]
             archive[_SQUARES], archive[_INTERCEPT] = self._squares, self._u[-1]
             archive[_REGULARIZATION] = self.regularization
+            archive[_DETECTOR] = np.empty(0) if self._watch is None else self._watch.state()
             return archive
 
     @classmethod
@@ -346,6 +354,9 @@ class PrimalModel:
         stride, in_last = archive.get("trace.stride", (1, 1))
         model._records = Records(core.trace.tolist(), int(stride), int(in_last))
         model.regularization = archive[_REGULARIZATION]
+        state = archive.get(_DETECTOR)
+        if state is not None:  # which files of earlier versions do not tell
+            model._watch = LossDetector.of(state) if len(state) else None
         squares, intercept = archive[_SQUARES], archive[_INTERCEPT]
         model._take(core.dictionary, core.weights)
         sound = (

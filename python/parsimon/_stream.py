@@ -19,11 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from ._advice import (
-    warn_of_equal_distances,
-    warn_of_features_out_of_scale,
-    warn_of_growth,
-)
+from ._advice import warn_of_features, warn_of_growth
 from ._callbacks import FitTasks
 from ._checks import warn
 from ._drift import Detector, listening, losses_of, tell
@@ -128,6 +124,7 @@ def fit(
     estimator: Any, samples: Samples, fitted: dict[str, Any], tasks: FitTasks | None = None
 ) -> None:
     """Train a new model and adopt it; if that fails, the estimator is as it was before."""
+    warn_of_features(estimator, samples.X)
     tasks = FitTasks() if tasks is None else tasks
     model, kernel, epochs = estimator._new_model(samples, streaming=False)
     fitted = {**fitted, "_kernel_": kernel, "epochs_": epochs, **NOTHING_SPECIAL}
@@ -165,8 +162,6 @@ def fit(
     # All samples have been seen; a stream that goes on from here may change.
     bound_memory(estimator, model)
     estimator._adopt(model, fitted)
-    warn_of_features_out_of_scale(estimator, samples.X)
-    warn_of_equal_distances(estimator, samples.X)
     warn_of_growth(estimator, model, len(samples))
 
 
@@ -193,6 +188,8 @@ def begin(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> None:
 
     If that fails, the mini-batches that are done stay, unless there was a model before.
     """
+    if not fitted.get("_first_"):
+        warn_of_features(estimator, samples.X)
     model, kernel, _ = estimator._new_model(samples, streaming=True)
     bound_memory(estimator, model)
     brought: Any = getattr(estimator, "half_life", None)
@@ -207,9 +204,6 @@ def begin(estimator: Any, samples: Samples, fitted: dict[str, Any]) -> None:
             estimator._adopt(model, {**fitted, "_first_": ()})
         raise
     estimator._adopt(model, fitted)
-    if not fitted.get("_first_"):
-        warn_of_features_out_of_scale(estimator, samples.X)
-        warn_of_equal_distances(estimator, samples.X)
 
 
 def partial_fit(

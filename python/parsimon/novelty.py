@@ -167,7 +167,7 @@ class POLKOneClass(OutlierMixin, ModelEstimator, CallbackSupportMixin):
                 {"offset_": 0.0, "_scores_": NOTHING},
                 tasks,
             )
-        scores = self._values_of(self._model, X)[:, 0]
+        scores = _weighed(self._values_of(self._model, X), checked_weight(sample_weight, X))
         self.offset_ = self._threshold(scores)
         # Some of them, for a stream that goes on from here.
         self._scores_ = scores[:: -(-len(scores) // _MOST_SCORES)]
@@ -190,12 +190,12 @@ class POLKOneClass(OutlierMixin, ModelEstimator, CallbackSupportMixin):
             start = Start.of(self, X, checked_weight(sample_weight, X))
             X, weight = start.columns
             # Scores of samples that are not known yet, as those that will be asked for.
-            scores = NOTHING if start.begins else self._values_of(self._model, X)[:, 0]
+            scores = NOTHING if start.begins else _weighed(self._values_of(self._model, X), weight)
             samples = self._samples(X, weight)
             _stream.learn(self, start, samples, {"offset_": 0.0, "_scores_": NOTHING})
         if start.begins:
-            scores = self._values_of(self._model, X)[:, 0]
-        scores = np.concatenate([self._scores_, scores])
+            scores = _weighed(self._values_of(self._model, X), weight)
+        scores = _one_after_the_other(self._scores_, scores)
         self._scores_ = scores[-_MOST_SCORES:]
         self.offset_ = self._threshold(scores[-max(self.t_ // 2, _FEWEST_SCORES) :])
         return self
@@ -204,7 +204,10 @@ class POLKOneClass(OutlierMixin, ModelEstimator, CallbackSupportMixin):
         return Samples(X, np.ones((X.shape[0], 1)), weight)
 
     def _threshold(self, scores: Array) -> float:
-        return float(np.quantile(scores, float(self.contamination)))
+        share = float(self.contamination)
+        if scores.ndim == 1:
+            return float(np.quantile(scores, share))
+        return weighted_quantile(scores[:, 0], scores[:, 1], share)
 
     def _finish_fit(self, model: Any, samples: Samples) -> None:
         finish_fit(self, model, samples)
@@ -237,10 +240,48 @@ class POLKOneClass(OutlierMixin, ModelEstimator, CallbackSupportMixin):
 
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
         def few(value: Any) -> bool:
-            return value.ndim == 1 and len(value) <= _MOST_SCORES and bool(np.isfinite(value).all())
+            weighed = value.ndim == 2 and value.shape[1] == 2 and bool((value[:, 1] >= 0).all())
+            sound = value.dtype.kind == "f" and bool(np.isfinite(value).all())
+            return (value.ndim == 1 or weighed) and len(value) <= _MOST_SCORES and sound
 
         return {"offset_": is_number, "_scores_": lambda value: outputs == 1 and few(value)}
 
     def _foreign_entries(self, archive: _core.Archive) -> list[str]:
         wrong = super()._foreign_entries(archive)
         return wrong if archive["loss"] == "squared" else [*wrong, "loss"]
+
+
+# Scores are kept as numbers, or as rows of a score and its weight once samples have weights.
+
+
+def _weighed(scores: Array, weight: Array) -> Array:
+    """Return the scores of samples, with their weights if there are any."""
+    return np.column_stack([scores, weight]) if len(weight) else scores[:, 0]
+
+
+def _one_after_the_other(earlier: Array, later: Array) -> Array:
+    """Return scores of two blocks; without a weight, it is 1."""
+    both = [earlier, later]
+    if earlier.ndim != later.ndim:
+        both = [
+            each if each.ndim == 2 else np.column_stack([each, np.ones(len(each))]) for each in both
+        ]
+    return np.concatenate(both)
+
+
+def weighted_quantile(values: Array, weight: Array, share: float) -> float:
+    """Return the quantile of values of which each is there as often as its weight says.
+
+    Weights are in units of the smallest, so what counts is how they compare; equal ones are as
+    none. Between two values it is interpolated, as ``numpy.quantile`` does.
+    """
+    counts = weight > 0
+    if not counts.any():
+        return float(np.quantile(values, share))
+    order = np.argsort(values[counts], kind="stable")
+    values, weight = values[counts][order], weight[counts][order]
+    times = weight / weight.min()
+    last = times.cumsum() - 1
+    # A value that is there several times is a step from its first place to its last.
+    places = np.column_stack([last - times + 1, last]).ravel()
+    return float(np.interp(share * last[-1], places, np.repeat(values, 2)))

@@ -44,7 +44,7 @@ class _Learner:
 
     def __init__(self, **settings: Any) -> None:
         self.settings = settings
-        self._new_estimator()  # what it refuses is refused now
+        self._new_estimator()._check_parameters()  # what it refuses is refused now
         self._estimator: Any = None
         self._places: dict[Hashable, int] = {}
         self._width = 0

@@ -34,9 +34,10 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     add("--delimiter", help="of CSV; a comma by default")
     add("--no-header", dest="header", action="store_false", help=_NO_HEADER)
     add("--block", type=positive_int, default=1000, metavar="ROWS", help="rows read at a time")
-    add("--quiet", action="store_true", help="no progress bar")
+    add("--quiet", action="store_true", help=_QUIET)
 
 
+_QUIET = "no progress bar; there is none either where the standard error is no terminal"
 _NO_HEADER = "the first line of CSV is a sample: columns are called 0, 1, ..."
 
 
@@ -112,6 +113,11 @@ def show(title: str, rows: Rows) -> None:
     width = max(map(len, rows), default=0)
     for name, value in rows.items():
         print(f"  {name:<{width}}  {written(value)}")
+
+
+def titled(figures: Rows, before: str = "") -> dict[str, Any]:
+    """Return figures by the names that tables call them."""
+    return {before + name.replace("_", " "): value for name, value in figures.items()}
 
 
 def written(value: Any) -> str:

@@ -15,8 +15,9 @@ from sklearn.base import is_classifier
 
 from parsimon.stream._metrics import METRICS
 
-from ._data import add_data_arguments, blocks_for, loaded, show, watched
+from ._data import add_data_arguments, blocks_for, loaded, show, titled, watched
 
+# What comes first is what estimators call their score.
 _OF_CLASSIFIERS = ("accuracy", "balanced_accuracy")
 _OF_OTHERS = ("r2", "mean_absolute_error", "mean_squared_error")
 
@@ -44,6 +45,11 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def name_of_score(model: Any) -> str:
+    """Return what the score of a model is called."""
+    return (_OF_CLASSIFIERS if is_classifier(model) else _OF_OTHERS)[0]
+
+
 def scores(model: Any, blocks: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     """Return how good a model is on all blocks together; what counts comes first."""
     truth, predicted, seconds = [], [], 0.0
@@ -60,6 +66,6 @@ def scores(model: Any, blocks: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     if is_classifier(model) and both[1].dtype.kind in "UO" and both[0].dtype.kind in "iuf":
         both = both[0].astype(str), both[1]  # labels that only look like numbers
     chosen = _OF_CLASSIFIERS if is_classifier(model) else _OF_OTHERS
-    found: dict[str, Any] = {name.replace("_", " "): METRICS[name](*both) for name in chosen}
+    found = titled({name: METRICS[name](*both) for name in chosen})
     count = len(both[0])
     return {**found, "samples": count, "microseconds per sample": 1e6 * seconds / count}

@@ -54,7 +54,7 @@ def _about(estimator: Any, archive: Any) -> dict[str, Any]:
         rows |= {"points": estimator.model_order, "norm": estimator.norm()}
         return rows
     rows |= {"parameters": _changed(estimator) or "defaults", "kernel": archive["kernel"]}
-    for title, name in (("features", "n_features_in_"), ("samples seen", "t_")):
+    for title, name in _COUNTS.items():
         if hasattr(estimator, name):
             rows[title] = getattr(estimator, name)
     if hasattr(estimator, "classes_"):
@@ -62,6 +62,10 @@ def _about(estimator: Any, archive: Any) -> dict[str, Any]:
     rows["points"] = estimator.model_order_
     rows["norm"] = float(estimator.expansion_.norm())
     return rows
+
+
+# Samples seen are those of all epochs.
+_COUNTS = {"features": "n_features_in_", "samples seen": "t_", "epochs": "epochs_"}
 
 
 def _changed(estimator: Any) -> str:

@@ -37,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.run is None:
         return about(options, parser)
+    if not sys.stderr.isatty():  # where a bar would be lines of a log
+        options.quiet = True
     try:
         return int(options.run(options))
     except KeyboardInterrupt:

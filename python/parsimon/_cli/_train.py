@@ -28,9 +28,10 @@ from ._data import (
     names,
     show,
     size_of,
+    titled,
     watched,
 )
-from ._evaluate import scores
+from ._evaluate import name_of_score, scores
 
 # Whole numbers of at most so many values are taken to be labels.
 _MOST_LABELS = 20
@@ -59,6 +60,7 @@ _SET = "a parameter of POLKClassifier or POLKRegressor, such as max_points=100; 
 
 def run(options: argparse.Namespace) -> int:
     """Train, save and say how good the model is."""
+    _check_settings(options)
     blocks = read_blocks(
         options.file,
         options.target,
@@ -82,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
         test = watched(
             blocks_for(model, options.test, options, options.target), "test", quiet=options.quiet
         )
-        found |= {f"test {name}": value for name, value in scores(model, test).items()}
+        found |= titled(scores(model, test), "test ")
     estimator = model.estimator_
     rows = {
         "estimator": type(estimator).__name__,
@@ -114,7 +116,7 @@ def _stream(blocks: Any, options: argparse.Namespace) -> tuple[Any, dict[str, An
     if len(result.samples) == 0:
         found |= dict.fromkeys(result.curves, "not known: there was one block (see --block)")
     found["microseconds per sample"] = summary["predict_us"] + summary["learn_us"]
-    return model, found
+    return model, titled(found)
 
 
 class _Counted:
@@ -139,21 +141,40 @@ def _batch(blocks: Any, options: argparse.Namespace) -> tuple[Any, dict[str, Any
     model.estimator.set_params(verbose=0 if options.quiet else 1)
     model.fit(X, y)
     model.estimator_.set_params(verbose=0)
-    return model, {"samples": len(y), "training score": model.score(X, y)}
+    score = f"training {name_of_score(model)}"
+    return model, {"samples": len(y), score: model.score(X, y)}
 
 
 def _pipeline(y: NDArray[Any], options: argparse.Namespace) -> StreamingPipeline:
     """Return an untrained model for targets like these."""
     task = options.task or ("classification" if _are_labels(y) else "regression")
-    kind = POLKClassifier if task == "classification" else POLKRegressor
-    estimator = kind(random_state=options.seed)
+    estimator = _estimator(task, options)
     if task == "regression" and y.dtype.kind not in "iufb":
         raise ValueError(
             f"--task regression needs numbers to predict; the target of the first sample is "
             f"{y.tolist()[0]!r}."
         )
-    estimator.set_params(**dict(_setting(text) for text in options.settings))
     return StreamingPipeline(estimator)
+
+
+def _estimator(task: str, options: argparse.Namespace) -> Any:
+    kind = POLKClassifier if task == "classification" else POLKRegressor
+    return kind(random_state=options.seed).set_params(
+        **dict(_setting(text) for text in options.settings)
+    )
+
+
+def _check_settings(options: argparse.Namespace) -> None:
+    """Refuse settings before a file is read that says whether targets are labels or numbers."""
+    tasks = [options.task] if options.task else ["classification", "regression"]
+    refused = []
+    for task in tasks:
+        try:
+            _estimator(task, options)._check_parameters()
+        except ValueError as error:
+            refused.append(error)
+    if len(refused) == len(tasks):
+        raise refused[0]
 
 
 def _check_folder(path: str) -> None:

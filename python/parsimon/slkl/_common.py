@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from parsimon import _auto, _core
+from parsimon._advice import warn_of_features_out_of_scale
 from parsimon._checks import check_count, check_flag, choice, count, is_number, number, warn
 from parsimon._model import Array, ModelEstimator
 from parsimon._parameters import WORDS, estimator
@@ -139,6 +140,8 @@ class SLKL(TransformerMixin, ModelEstimator):
 
     def _learn(self, X: Any, targets: Array, fitted: dict[str, Any], weight: Array) -> None:
         """Minimise the objective of each output and adopt the function that this gives."""
+        if not self._is_precomputed():
+            warn_of_features_out_of_scale(self, X)
         problem = self._problem(X, targets, weight)
         starts = self._starts(problem, targets.shape[1])
         solutions = self._solve(problem, starts)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
 
 from parsimon import _class_weight
 from parsimon._class_weight import check_class_weight, times
@@ -187,6 +188,14 @@ class SLKLRegressor(RegressorMixin, SLKL):
         return tags
 
 
+def _gives_no_probabilities(estimator: SLKLClassifier) -> bool:
+    raise AttributeError(
+        f"{type(estimator).__name__} has no predict_proba, because it learns by squared "
+        f"differences from 1 and -1: use sklearn.calibration.CalibratedClassifierCV(model), or "
+        f"POLKClassifier(loss='logistic')."
+    )
+
+
 @estimator(OF_CLASSIFIERS, _ENTRIES)
 class SLKLClassifier(ClassifierMixin, SLKL):
     """Classification by regression on the labels with learned kernels of low rank (SLKL).
@@ -274,6 +283,14 @@ class SLKLClassifier(ClassifierMixin, SLKL):
         """
         scores = self.decision_function(X)
         return Labels(self.classes_).decode(scores)
+
+    @available_if(_gives_no_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Say that there are no probabilities, and who has them.
+
+        {X -> probabilities}
+        """
+        raise NotImplementedError
 
     def _head(self) -> Head:
         return Classes(self.classes_)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from parsimon._checks import check_count, check_flag, choice
 
 from ._arrow import count_parquet, read_arrow, read_parquet
-from ._columns import is_dictionary, row_count, rows_of
+from ._columns import is_dictionary, row_count, rows_of, without_decimals
 from ._csv import read_csv
 from ._npy import count_numpy, read_numpy
-from ._sources import FRAMES, Block, Wanted
+from ._sources import FRAMES, Block, Wanted, name_of
 from ._svmlight import read_svmlight
 
 
@@ -41,19 +41,20 @@ FORMATS = {
 
 def _format_of(source: Any) -> str:
     """Return the format that the name of a file ends in."""
-    name = str(getattr(source, "name", source)).lower().removesuffix(".gz")
+    name = name_of(source).lower().removesuffix(".gz")
     for format, reader in FORMATS.items():  # noqa: A001
         if name.endswith(reader.suffixes):
             return format
+    what = repr(name) if name else f"the {type(source).__name__} that was given"
     raise ValueError(
-        f"The format of {name!r} is not known; give format, one of {', '.join(FORMATS)} "
-        f"(on the command line: --format)."
+        f"The format of {what} is not known; give format, one of {', '.join(FORMATS)} (on the "
+        f"command line: --format)."
     )
 
 
 def as_block(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     """Return a block of a stream, also of a single sample: one whose target is no sequence."""
-    targets = np.asarray(y)
+    targets = without_decimals(np.asarray(y))
     if targets.ndim > 0:
         if len(targets) != row_count(X):
             raise ValueError(f"A block has {row_count(X)} samples, but {len(targets)} targets.")

@@ -25,7 +25,7 @@ def read_csv(source: Any, wanted: Wanted) -> Iterator[Block]:
             delimiter=wanted.delimiter,
             strict=True,
         )
-        rows = (row for row in lines if row)
+        rows = (row for row in _decoded(lines, where) if row)
         first = next(rows, None)
         if first is None:
             raise ValueError(f"{where} is empty.")
@@ -43,14 +43,31 @@ def read_csv(source: Any, wanted: Wanted) -> Iterator[Block]:
                     f"there are {len(names)} columns: {wanted.delimiter.join(wrong)[:60]!r}."
                 )
             texts = dict(zip(names, zip(*part, strict=True), strict=True))
-            kinds = kinds or {name: _is_text(name, texts[name], wanted) for name in names}
-            found = {name: _parsed(name, texts[name], kinds[name], where) for name in features}
+            for name in names:
+                if name not in kinds:
+                    kind = _is_text(name, texts[name], wanted)
+                    kinds |= {} if kind is None else {name: kind}
+            found = {
+                name: _parsed(name, texts[name], kinds.get(name, False), where) for name in features
+            }
             y = None
             if wanted.target is not None:
                 name = str(wanted.target)
-                y = _target(name, texts[name], kinds[name], where)
+                y = _target(name, texts[name], kinds.get(name, False), where)
             yield framed(found, wanted, where), y
             part = []
+
+
+def _decoded(lines: Any, where: str) -> Iterator[list[str]]:
+    """Yield the lines of a file, if they are text in UTF-8."""
+    try:
+        yield from lines
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise ValueError(
+            f"{where} is not text in UTF-8: there is a byte 0x{byte:02x} after line "
+            f"{lines.line_num}. Convert it first, for example with: iconv -f LATIN1 -t UTF-8."
+        ) from error
 
 
 class _Borrowed(io.RawIOBase):
@@ -68,11 +85,12 @@ class _Borrowed(io.RawIOBase):
         return len(data)
 
 
-def _is_text(name: str, values: tuple[str, ...], wanted: Wanted) -> bool:
-    """Tell whether a column is text, by its first values."""
+def _is_text(name: str, values: tuple[str, ...], wanted: Wanted) -> bool | None:
+    """Tell whether a column is text, by its first values; None if all are missing."""
     if name in wanted.text:
         return True
-    return not all(_is_number(value) for value in values if value not in _MISSING)
+    known = [value for value in values if value not in _MISSING]
+    return not all(map(_is_number, known)) if known else None
 
 
 def _is_number(value: str) -> bool:

@@ -14,7 +14,7 @@ from parsimon._checks import refuse_dates_in
 from parsimon._lazy import lazy
 from parsimon._model import is_finite
 
-from ._columns import is_number_column, numbers_of, texts_of
+from ._columns import is_number_column, numbers_of, refuse_complex_in, says_nothing, texts_of
 
 Array = NDArray[np.float64]
 # Samples: all columns as one array of numbers, or one array for each.
@@ -30,8 +30,18 @@ def joined(tables: Sequence[Table]) -> Table:
         return tables[0]
     if all(isinstance(table, np.ndarray) for table in tables):
         return np.concatenate(tables)
-    columns = [list(table.T) if isinstance(table, np.ndarray) else table for table in tables]
-    return [np.concatenate(column) for column in zip(*columns, strict=True)]
+    return [_joined(parts) for parts in zip(*map(_columns, tables), strict=True)]
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return a column of several blocks; numbers beside missing texts stay numbers."""
+    if len({part.dtype.kind in "biuf" for part in parts}) > 1:
+        parts = [part.astype(object) for part in parts]
+    return np.concatenate(parts)
+
+
+def _columns(table: Table) -> list[NDArray[Any]]:
+    return list(table.T) if isinstance(table, np.ndarray) else table
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,7 @@ class Encoding:
                 categorical(j) or not is_number_column(column) for j, column in enumerate(table)
             ]
             for j, column in enumerate(table):
+                refuse_complex_in(names[j], column)
                 if not categorical(j):
                     refuse_dates_in(names[j], column)
         texts = [texts_of(table[j]) for j in np.flatnonzero(is_text)] if any(is_text) else []
@@ -83,6 +94,20 @@ class Encoding:
             tuple(names), tuple(is_text), half_life, zeros, zeros, zeros, ((),) * len(texts), places
         )
         return empty.plus(table)
+
+    def is_settled_by(self, table: Table) -> bool:
+        """Tell whether a column of which nothing was known is of the other kind, as it now shows.
+
+        Columns that were known are refused if they are no numbers any more.
+        """
+        numbers, texts, settled = iter(self.count), iter(self.categories), False
+        for name, is_text, column in zip(self.names, self.is_text, _columns(table), strict=True):
+            unknown = {*next(texts)} <= {""} if is_text else next(numbers) == 0
+            if unknown and not says_nothing(column):
+                settled = settled or is_number_column(column) == is_text
+            elif not is_text:
+                numbers_of(name, column)
+        return settled
 
     def plus(self, table: Table) -> Encoding:
         """Return what there is to know after further samples."""
@@ -188,7 +213,7 @@ class Encoding:
         """Return the numbers, one row per sample, and the columns of text."""
         if isinstance(table, np.ndarray) and not self.categories:
             return np.asarray(table, dtype=np.float64), []
-        columns = list(table.T) if isinstance(table, np.ndarray) else table
+        columns = _columns(table)
         named = list(zip(self.names, self.is_text, columns, strict=True))
         numbers = [numbers_of(name, values) for name, is_text, values in named if not is_text]
         texts = [texts_of(values) for _, is_text, values in named if is_text]

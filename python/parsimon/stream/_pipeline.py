@@ -50,6 +50,10 @@ values : ndarray of shape (n_samples,) or (n_samples, n_classes)
     As those of the estimator.
 scores : ndarray of shape (n_samples,)
     As those of the estimator.
+distances : ndarray of shape (n_samples,)
+    As those of the estimator.
+options : dict
+    What the estimator's ``predict`` takes besides, such as ``return_std=True``.
 score : float
     The accuracy of a classifier, R^2 of a regressor.
 """
@@ -94,6 +98,8 @@ class StreamingPipeline(BaseEstimator):
         Points of the estimator, if it has any.
     classes_ : ndarray of shape (n_classes,)
         Labels of the estimator, if it has any.
+    drift_, trace_
+        Those of the estimator, if it has any.
     n_features_in_ : int
         Number of columns.
 
@@ -168,10 +174,13 @@ class StreamingPipeline(BaseEstimator):
             self._begin(scaler, FirstSamples().plus(table, y, weight, classes))
             return self
         # What does not fit the columns is refused before anything else.
-        encoding, waiting = scaler._encoding_.plus(table), self._waiting_
+        encoding, waiting = scaler._encoding_, self._waiting_
+        settled = waiting is not None and encoding.is_settled_by(table)
+        if not settled:
+            encoding = encoding.plus(table)
         if waiting is not None:
             waiting = waiting.plus(table, y, weight, classes)
-            if len(waiting) >= min(_GROWTH * waiting.begun, self.warm_up):
+            if settled or len(waiting) >= min(_GROWTH * waiting.begun, self.warm_up):
                 self._begin(scaler, waiting)
                 return self
         self.estimator_.partial_fit(encoding.encode(table), y, **_given(classes, weight))
@@ -215,13 +224,22 @@ class StreamingPipeline(BaseEstimator):
             check_is_fitted(self, "estimator_")
         return X if self.scaler_ is None else self.scaler_.transform(X)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, **options: Any) -> Any:
         """Return what the estimator predicts for each sample.
 
-        {X -> predictions}
+        {X, options -> predictions}
         """
         encoded = self.encode(X)
-        return np.asarray(self.estimator_.predict(encoded))
+        found = self.estimator_.predict(encoded, **options)
+        return found if isinstance(found, tuple) else np.asarray(found)
+
+    @available_if(_estimator_has("fit_predict"))  # type: ignore[untyped-decorator]
+    def fit_predict(self, X: Any, y: ArrayLike | None = None) -> NDArray[Any]:
+        """Learn from all samples, and return what is predicted for them.
+
+        {X, y -> predictions}
+        """
+        return np.asarray(self.fit(X, y).predict(X))
 
     @available_if(_estimator_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -231,6 +249,24 @@ class StreamingPipeline(BaseEstimator):
         """
         encoded = self.encode(X)
         return np.asarray(self.estimator_.predict_proba(encoded))
+
+    @available_if(_estimator_has("predict_log_proba"))  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithm of the probability of each class.
+
+        {X -> probabilities}
+        """
+        encoded = self.encode(X)
+        return np.asarray(self.estimator_.predict_log_proba(encoded))
+
+    @available_if(_estimator_has("distance"))  # type: ignore[untyped-decorator]
+    def distance(self, X: Any) -> NDArray[np.float64]:
+        """Return how far each sample, once encoded, is from anything that the model knows.
+
+        {X -> distances}
+        """
+        encoded = self.encode(X)
+        return np.asarray(self.estimator_.distance(encoded))
 
     @available_if(_estimator_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -255,6 +291,7 @@ class StreamingPipeline(BaseEstimator):
 
         {X, y -> score}
         """
+        X, y = as_block(X, y)
         encoded = self.encode(X)
         return float(self.estimator_.score(encoded, y))
 
@@ -262,6 +299,17 @@ class StreamingPipeline(BaseEstimator):
     def model_order_(self) -> int:
         """Points of the estimator."""
         return int(self._fitted("model_order_"))
+
+    @property
+    def drift_(self) -> NDArray[np.int64]:
+        """The samples seen each time the estimator found that the stream had changed."""
+        return np.asarray(self._fitted("drift_"))
+
+    @property
+    def trace_(self) -> dict[str, NDArray[Any]]:
+        """What each mini-batch of the estimator did."""
+        trace: dict[str, NDArray[Any]] = self._fitted("trace_")
+        return trace
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -113,10 +113,12 @@ def prequential(
     blocks : iterable of (X, y)
         The stream, as from :func:`read_blocks` or :func:`in_blocks`. Where y is a single label or
         number, X is one sample: a sequence, or a dictionary of features.
+        An array or frame of one column is as good as a sequence for y.
     metrics : str, sequence of str or dict of str to callable, optional
         Some of "accuracy", "error", "balanced_accuracy", "mean_absolute_error",
         "mean_squared_error" and "r2", or functions of true and predicted targets, by names of your
-        choice. By default the accuracy of a classifier, the mean absolute error and r2 of others.
+        choice. By default the accuracy of a classifier and of a detector of novelties (where y is 1
+        for inliers and -1 for outliers), the mean absolute error and r2 of others.
     window : int, default=1000
         Samples over which each metric is computed, again and again.
     classes : array-like, optional
@@ -153,7 +155,8 @@ def prequential(
             f"no {' and no '.join(missing)}."
         )
     check_count("window", window)
-    classifies = is_classifier(model)
+    detects = is_outlier_detector(model)
+    classifies = detects or is_classifier(model)
     watch = _Watch(drift, classifies=classifies)
     record = _Record(named_metrics(metrics, classifies=classifies), window)
     first = {} if classes is None else {"classes": classes}
@@ -162,22 +165,55 @@ def prequential(
     total, name = getattr(blocks, "n_samples", None), type(model).__name__
     with progress(total, enabled=verbose >= 1, description=name) as bar:
         for given in blocks:
+            if detects:
+                _check_inliers(model, given[1])
             X, y = as_block(*given)
             start = time.perf_counter()
             predicted = model.predict(X) if fitted else None
-            middle = time.perf_counter()
+            predicting = time.perf_counter() - start
+            if predicted is not None:
+                y, predicted = _comparable(y, predicted)
+            start = time.perf_counter()
             model.partial_fit(X, y, **first)
-            end = time.perf_counter()
+            learning = time.perf_counter() - start
             first, fitted = {}, True
             points = getattr(model, "model_order_", None)
             if predicted is not None:
                 found = watch.observe(y, predicted, points or 0)
                 changes += [seen + place + 1 for place in found]
             seen += len(y)
-            record.add(y, predicted, middle - start, end - middle, points)
+            record.add(y, predicted, predicting, learning, points)
             bar.update(len(y))
             bar.set_postfix(**record.latest())
     return record.result(model, np.array(changes, dtype=np.int64))
+
+
+def _check_inliers(model: Any, y: Any) -> None:
+    """Refuse targets that what a detector of novelties predicts cannot be compared with."""
+    targets = set() if y is None else {*np.ravel(np.asarray(y)).tolist()}
+    if y is None or not targets <= {1, -1}:
+        found = "there are none" if y is None else f"they are {sorted(map(str, targets))[:5]}"
+        raise ValueError(
+            f"{type(model).__name__} predicts 1 for inliers and -1 for outliers, so the targets it "
+            f"is judged by must be 1 and -1, too; {found}. To learn without being judged, call "
+            f"partial_fit."
+        )
+
+
+def _comparable(y: NDArray[Any], predicted: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return targets and predictions in one shape: a single column is a sequence."""
+    both = np.asarray(y), np.asarray(predicted)
+    if both[0].shape != both[1].shape:
+        truth, predicted = (
+            each[:, 0] if each.ndim == 2 and each.shape[1] == 1 else each for each in both
+        )
+        both = truth, predicted
+    if both[0].shape != both[1].shape:
+        raise ValueError(
+            f"The targets of a block have the shape {np.shape(y)}, but what the model predicts has "
+            f"the shape {both[1].shape}: they cannot be compared."
+        )
+    return both
 
 
 def _is_fitted(model: Any) -> bool:

@@ -16,7 +16,7 @@ from parsimon._model import is_finite
 from parsimon._site import linked
 from parsimon._sklearn import BaseEstimator, TransformerMixin
 
-from ._columns import columns_of, is_dictionary
+from ._columns import columns_of, has_fields, is_dictionary, is_rows
 from ._encoding import Encoding, Table
 
 if TYPE_CHECKING:
@@ -198,13 +198,14 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
             self._check_parameters()
         elif self._takes_as_it_is(X):
             return X
-        if is_dictionary(X) or hasattr(X, "column_names"):
+        if is_dictionary(X) or hasattr(X, "column_names") or is_rows(X) or has_fields(X):
             return self._by_name(columns_of(X) or {}, reset=reset)
         columns = columns_of(X)
         if columns is not None:
             if not len(next(iter(columns.values()), ())):
                 raise ValueError("There are no samples: a frame must have some rows.")
-            validate_data(self, X, reset=reset, skip_check_array=True)
+            if reset or [*columns] != getattr(self, "feature_names_in_", _NO_NAMES).tolist():
+                validate_data(self, X, reset=reset, skip_check_array=True)
             return _numbers_if_all(list(columns.values()))
         kind = getattr(X, "dtype", np.asarray(X).dtype if isinstance(X, (list, tuple)) else None)
         if getattr(kind, "kind", "f") in "OUT":
@@ -251,6 +252,9 @@ class StreamingScaler(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+_NO_NAMES = np.empty(0)
 
 
 def _numbers_if_all(columns: list[NDArray[Any]]) -> Table:

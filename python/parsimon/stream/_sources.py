@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import shutil
 import sys
 import tempfile
@@ -50,9 +51,18 @@ class Wanted:
 
 def describe(source: Any) -> str:
     """Return what a message calls a source."""
-    if source == "-":
+    if isinstance(source, str) and source == "-":
         return "The standard input"
-    return f"The file {str(getattr(source, 'name', source))!r}"
+    name = name_of(source)
+    return f"The file {name!r}" if name else f"The {type(source).__name__} that was given"
+
+
+def name_of(source: Any) -> str:
+    """Return the name of a file; nothing if it is in memory."""
+    if isinstance(source, (str, Path)):
+        return str(source)
+    name = getattr(source, "name", None)
+    return "" if name is None else str(name)
 
 
 @contextmanager
@@ -64,8 +74,12 @@ def opened(source: Any) -> Iterator[IO[bytes]]:
         opener: Any = gzip.open if source.suffix == ".gz" else open
         with opener(source, "rb") as file:
             yield file
+    elif hasattr(source, "buffer"):  # of a text file, the bytes beneath
+        yield source.buffer
+    elif isinstance(source, io.TextIOBase):  # text in memory
+        yield io.BytesIO(source.read().encode())
     else:
-        yield getattr(source, "buffer", source)  # of a text file, the bytes beneath
+        yield source
 
 
 @contextmanager
