@@ -144,7 +144,7 @@ class COLKRegressor(Regressor):
             super()._finish_fit(model, samples)
 
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
-        return super()._stored(outputs) | stored_losses(self)
+        return super()._stored(outputs) | stored_losses(self, outputs)
 
 
 @estimator(OF_CLASSIFIERS, RISK_ENTRIES)
@@ -238,4 +238,4 @@ class COLKClassifier(Classifier):
             finish_fit(self, model, samples)
 
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
-        return super()._stored(outputs) | stored_losses(self)
+        return super()._stored(outputs) | stored_losses(self, outputs)
