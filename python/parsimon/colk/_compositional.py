@@ -93,7 +93,7 @@ class CompositionalLearner(ModelEstimator):
         of a mini-batch is spent on theta.
     check : bool, default=False
         Whether the derivatives are compared with differences of `inner` and `outer`, as far as
-        these are given, before learning begins.
+        these are given, before learning begins; of `outer`, with a warning if it is not.
     n_inner : int, default=1
         Number of inner expectations.
     n_outputs : int, default=1
