@@ -1,5 +1,7 @@
 """Risks whose weights are solved: what each line of the objective promises."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -296,12 +298,16 @@ def test_what_is_known_of_the_losses_is_that_of_the_model_that_predicts(risk):
     assert_allclose(model.cvar_, np.sort(losses)[630:].mean(), rtol=1e-9)
 
 
-def test_what_is_said_of_losses_is_about_the_risk_that_was_fitted():
+def test_what_is_said_of_losses_is_about_the_risk_that_was_fitted(tmp_path):
     """Parameters that are changed later have no effect before the next fit."""
     X, y = wave(700, 0)
     model = COLKRegressor("cvar", level=0.9, random_state=0).fit(X, y)
     names = ("cvar_", "value_at_risk_", "objective_")
     before = [getattr(model, name) for name in names]
+    model.save(tmp_path / "colk.parsimon")
+    for copy in (load(tmp_path / "colk.parsimon"), pickle.loads(pickle.dumps(model))):
+        copy.set_params(level=0.5)
+        assert copy.cvar_ == model.cvar_
     model.set_params(level=0.5, risk_weight=0.3)
     assert [getattr(model, name) for name in names] == before
     model.set_params(risk=None)

@@ -10,6 +10,7 @@ from sklearn.model_selection import KFold
 import parsimon
 from parsimon import SLKLClassifier, SLKLRegressor, SLKLRegressorCV, kernels, sparsity_path
 from parsimon.datasets import make_sinc
+from parsimon.slkl._columns import drawn_columns
 
 X, Y = make_sinc(200, random_state=0)
 MODEL = SLKLRegressor(kernel=kernels.Gaussian(1.0), random_state=0)
@@ -172,6 +173,21 @@ def test_leverages_are_those_of_all_samples_whatever_the_blocks(monkeypatch):
     monkeypatch.setattr("parsimon.slkl._columns._BLOCK", 7)
     blocks = clone(MODEL).set_params(n_columns=20, columns="leverage").fit(X, Y)
     assert_array_equal(blocks.columns_, whole.columns_)
+
+
+def test_leverages_leave_room_for_control_c():
+    """No kernel is computed at more samples than a moment takes."""
+    sizes = []
+
+    class Counting(kernels.Gaussian):
+        def __call__(self, points, others=None):
+            sizes.append(len(points))
+            return super().__call__(points, others)
+
+    many = np.random.RandomState(0).uniform(size=(9000, 1))
+    drawn_columns("leverage", many, Counting(0.3), 10, np.random.RandomState(0))
+    assert sum(sizes) == 500 + 9000
+    assert max(sizes) <= 1024
 
 
 def test_given_columns_are_in_the_file(tmp_path):

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 from parsimon._classifier import Classifier
+from parsimon._core import Archive
 from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS
 from parsimon._drift import Detector
 from parsimon._model import BUDGET
@@ -23,6 +24,7 @@ from ._risk import (
     RISK_ENTRIES,
     RISK_WORDS,
     VALUE_AT_RISK,
+    Settings,
     check_risk,
     count_spread,
     finish_colk,
@@ -146,6 +148,10 @@ class COLKRegressor(Regressor):
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
         return super()._stored(outputs) | stored_losses(self, outputs)
 
+    def _check_stored(self, fitted: dict[str, Any], archive: Archive) -> None:
+        super()._check_stored(fitted, archive)
+        fitted["_risk_"] = Settings.of(self)
+
 
 @estimator(OF_CLASSIFIERS, RISK_ENTRIES)
 class COLKClassifier(Classifier):
@@ -239,3 +245,7 @@ class COLKClassifier(Classifier):
 
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
         return super()._stored(outputs) | stored_losses(self, outputs)
+
+    def _check_stored(self, fitted: dict[str, Any], archive: Archive) -> None:
+        super()._check_stored(fitted, archive)
+        fitted["_risk_"] = Settings.of(self)

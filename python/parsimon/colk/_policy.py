@@ -98,11 +98,11 @@ class PolicyEvaluator(ModelEstimator):
     ----------
     method : {"lstd", "td", "gtd"}, default="lstd"
         "td" is kernel TD(0): V moves by d at x. It converges for certain only on transitions that
-        follow the policy. "lstd" finds the points as "td" does, and solves for the weights on
-        them that make d vanish in the span of the points, over all transitions seen (least
-        squares): the most precise. "gtd" descends the squared expectation of d given the state,
-        which is tracked by a second kernel expansion z(x) and read before it is updated: slower,
-        and with `importance` ratios safe for transitions of any origin.
+        follow the policy. "lstd" finds the points as "td" does, and solves for the weights on them
+        that make d vanish in the span of the points, over all transitions seen (least squares): the
+        most precise where there are few. "gtd" descends the squared expectation of d given the
+        state, which is tracked by a second kernel expansion z(x) and read before it is updated:
+        slower, and with `importance` ratios safe for transitions of any origin.
     discount : float, default=0.9
         gamma, at least 0 and below 1.
     trace_decay : float, default=0.0

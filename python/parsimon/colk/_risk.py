@@ -196,7 +196,7 @@ class Settings(NamedTuple):
 
 
 def _begun_with(estimator: Any) -> Any:
-    """Return the risk that the estimator's model has; one from a file has that of the estimator."""
+    """Return the risk that the estimator's model has; an older pickle does not tell."""
     return estimator.__dict__.get("_risk_", estimator)
 
 

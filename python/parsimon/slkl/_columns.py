@@ -17,7 +17,7 @@ WAYS = ("random", "kmeans++", "leverage")
 # Points from which leverages are estimated.
 _LANDMARKS = 500
 # Samples whose features are computed at a time.
-_BLOCK = 4096
+_BLOCK = 1024
 
 
 def check_columns(name: str, value: Any) -> None:
