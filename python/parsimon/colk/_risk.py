@@ -229,13 +229,8 @@ def _losses(estimator: Any, model: Any, X: Any, targets: Any, weight: Any) -> Ar
     rows = _weighed(of_all, weight)
     if outputs == 1 or loss.is_classification:
         return rows
-    one = estimator._core_loss(1)
-    columns = [
-        np.ascontiguousarray(each)
-        for k in range(outputs)
-        for each in (predictions[:, k : k + 1], targets[:, k : k + 1])
-    ]
-    pairs = zip(columns[::2], columns[1::2], strict=True)
+    one, both = estimator._core_loss(1), (predictions, targets)
+    pairs = [[np.ascontiguousarray(each[:, k : k + 1]) for each in both] for k in range(outputs)]
     return np.column_stack([rows, *(one.evaluate(*pair)[0] for pair in pairs)])
 
 
