@@ -177,13 +177,13 @@ def test_one_number_for_all_states_is_biased():
 
 
 @pytest.mark.parametrize(
-    ("error", "complaint", "missed"), [(0.055, None, 0), (0.07, '"lstd"', 1), (0.1, 'td"', 3)]
+    ("error", "complaint", "missed"), [(0.075, None, 0), (0.1, 'td"', 3), (0.3, 'td"', 5)]
 )
 def test_policy_is_judged_by_its_worst_average(error, complaint, missed):
     results = [Result({"rmse": each}) for each in (0.05, error)]
     promises = list(policy.judge([Row(method, results) for method in policy.METHODS]))
     assert len(promises) == 5
-    assert_missed(promises, complaint, missed)  # both rows of "td"
+    assert_missed(promises, complaint, missed)  # "lstd" and both rows of "td"; "gtd" may have more
 
 
 class Track:

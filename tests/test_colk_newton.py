@@ -1,12 +1,21 @@
 """Risks whose weights are solved: what each line of the objective promises."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from sklearn.datasets import make_friedman1, make_gaussian_quantiles, make_moons
 
-from parsimon import COLKClassifier, COLKRegressor, POLKClassifier, POLKRegressor, kernels
+from parsimon import (
+    COLKClassifier,
+    COLKRegressor,
+    POLKClassifier,
+    POLKRegressor,
+    kernels,
+    load,
+)
 from parsimon.colk._measures import measure, value_at_risk
 from parsimon.datasets import make_multidist, make_regression_outliers
 
@@ -287,6 +296,79 @@ def test_what_is_known_of_the_losses_is_that_of_the_model_that_predicts(risk):
     assert_allclose(model.objective_, unit * own(risk)(losses / unit, shares)[0], rtol=1e-9)
     assert_allclose(model.value_at_risk_, np.sort(losses)[629], rtol=1e-9)
     assert_allclose(model.cvar_, np.sort(losses)[630:].mean(), rtol=1e-9)
+
+
+def test_what_is_said_of_losses_is_about_the_risk_that_was_fitted(tmp_path):
+    """Parameters that are changed later have no effect before the next fit."""
+    X, y = wave(700, 0)
+    model = COLKRegressor("cvar", level=0.9, random_state=0).fit(X, y)
+    names = ("cvar_", "value_at_risk_", "objective_")
+    before = [getattr(model, name) for name in names]
+    model.save(tmp_path / "colk.parsimon")
+    for copy in (load(tmp_path / "colk.parsimon"), pickle.loads(pickle.dumps(model))):
+        copy.set_params(level=0.5)
+        assert copy.cvar_ == model.cvar_
+    model.set_params(level=0.5, risk_weight=0.3)
+    assert [getattr(model, name) for name in names] == before
+    model.set_params(risk=None)
+    assert [getattr(model, name) for name in names] == before
+    stream, changed = (COLKRegressor("cvar", random_state=0) for _ in range(2))
+    for start in range(0, 700, 100):
+        for each in (stream, changed):
+            each.partial_fit(X[start : start + 100], y[start : start + 100])
+        changed.set_params(level=0.2)
+    assert np.array_equal(stream.predict(X), changed.predict(X))
+    model.set_params(risk="cvar", level=0.5, risk_weight="auto").fit(X, y)
+    losses = np.sort((model.predict(X) - y) ** 2 / 2)
+    assert_allclose(model.cvar_, losses[350:].mean(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_losses_of_targets_of_different_scales_are_in_their_units(stream, tmp_path):
+    X, y = wave(700, 0)
+    Y = np.column_stack([y, 100 * np.cos(3 * X[:, 0]) - 7])
+    model = COLKRegressor("cvar", random_state=0).fit(X, Y)
+    losses = ((model.predict(X) - Y) ** 2).sum(axis=1) / 2
+    if stream:
+        # Of the latest samples, as they were before it learned from them.
+        model = COLKRegressor("cvar", random_state=0).partial_fit(X[:200], Y[:200])
+        model._latest_losses_ = model._latest_losses_[:0]
+        before = model.predict(X[200:232])
+        model.partial_fit(X[200:232], Y[200:232])
+        losses = ((before - Y[200:232]) ** 2).sum(axis=1) / 2
+    at_risk = value_at_risk(losses, np.full(len(losses), 1 / len(losses)), 0.9)
+    assert_allclose(model.value_at_risk_, at_risk, rtol=1e-9)
+    tail = at_risk + np.maximum(losses - at_risk, 0).mean() / 0.1
+    assert_allclose(model.cvar_, tail, rtol=1e-9)
+    model.save(tmp_path / "two.parsimon")
+    again = load(tmp_path / "two.parsimon")
+    assert again.cvar_ == model.cvar_
+    again.partial_fit(X[:50], Y[:50])
+    # Older files have the sum of normalised losses alone.
+    model._latest_losses_ = model._latest_losses_[:, :2]
+    assert np.isfinite(model.cvar_)
+    model.partial_fit(X[:50], Y[:50])
+    assert_allclose(model.predict(X), again.predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("risk", ["semivariance", "moments"])
+def test_risk_counts_where_the_noise_is_small_and_targets_are_not_normalised(risk):
+    """In units of the mean loss; in those of y, a loss of .002 would have no dispersion at all."""
+    random = np.random.RandomState(0)
+    X = random.uniform(size=(1500, 1))
+    noise = 0.06 * (random.exponential(size=1500) - 1)
+    y = np.sin(6 * X[:, 0]) + noise
+    given = {"normalize_y": False, "random_state": 0}
+    plain = COLKRegressor(None, **given).fit(X, y)
+    model = COLKRegressor(risk, risk_weight=0.5, **given).fit(X, y)
+    at = np.linspace(0.05, 0.95, 50)[:, None]
+    # Towards the tail of the noise, by a part of the noise.
+    shift = (model.predict(at) - plain.predict(at)).mean()
+    assert 0.05 * 0.06 < shift < 0.06
+    own_losses, others = ((each.predict(X) - y) ** 2 / 2 for each in (model, plain))
+    measure_of = measure(risk, 0.5, 4.0, 1.0)
+    shares = np.full(1500, 1 / 1500)
+    assert measure_of(own_losses, shares)[0] < measure_of(others, shares)[0]
 
 
 @pytest.mark.parametrize("risk", [None, "semideviation", "semivariance", "moments", "cvar"])

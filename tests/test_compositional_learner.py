@@ -80,6 +80,14 @@ def test_derivatives_are_checked():
         assert not hasattr(model, "dictionary_")
 
 
+@pytest.mark.parametrize("direct", [None, lambda f, y, g: f])
+def test_a_check_that_needs_the_outer_function_says_so(direct):
+    given = {**ROOT, "outer": None, "direct_gradient": direct}
+    names = "outer_gradient was" if direct is None else "outer_gradient and direct_gradient were"
+    with pytest.warns(UserWarning, match=f"{names} not checked: that needs outer"):
+        CompositionalLearner(**given, check=True).fit(X, Y)
+
+
 def test_no_half_is_wasted_where_the_outer_function_does_not_depend_on_the_sample():
     whole = CompositionalLearner(**ROOT, outer_depends_on_sample=False, budget=0.0)
     half = CompositionalLearner(**ROOT, budget=0.0)

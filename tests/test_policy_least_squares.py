@@ -9,6 +9,7 @@ from test_policy_evaluation import DISCOUNT, chain, error, values
 
 import parsimon
 from parsimon import PolicyEvaluator, kernels
+from parsimon.colk._least_squares_td import warn_if_worse_than_constant
 from parsimon.schedules import PowerLaw
 
 GAUSSIAN = {"kernel": kernels.Gaussian(0.1)}
@@ -205,6 +206,99 @@ def test_it_warns_where_a_constant_is_better():
     rewards = 1 + 0.001 * np.random.RandomState(0).randn(400)
     with pytest.warns(ConvergenceWarning, match="V is worse than a constant"):
         PolicyEvaluator("gtd", learning_rate=1e-3, **GAUSSIAN).fit(states, rewards, following)
+
+
+def test_values_of_a_constant_reward_are_not_worse_than_a_constant(recwarn):
+    """The best constant has no error at all there, and beside it nothing would be small."""
+    states, _, following = chain(3000)
+    model = PolicyEvaluator().fit(states, np.ones(3000), following)
+    assert_allclose(model.predict(values()[0]), 10, rtol=0.05)
+    assert not [w for w in recwarn if w.category is ConvergenceWarning]
+    assert -1 < model.score(states, np.ones(3000), following) <= 0
+
+
+def test_a_warning_of_lstd_does_not_advise_lstd():
+    transitions = chain(3000)
+    model = PolicyEvaluator(**GAUSSIAN).fit(*transitions)
+    model.expansion_ = -1.0 * model.expansion_
+    columns = model._transitions(*transitions, None, None, None, reset=False).columns
+    with pytest.warns(ConvergenceWarning, match="Try more transitions") as caught:
+        warn_if_worse_than_constant(model, columns)
+    assert "lstd" not in str(caught[0].message)
+
+
+def test_transitions_none_of_which_the_policy_takes_are_refused():
+    transitions = chain(300)
+    model = PolicyEvaluator(random_state=0).fit(*transitions)
+    before = model.predict(transitions[0])
+    for call in (model.fit, model.score):
+        with pytest.raises(ValueError, match="importance is 0 for all transitions"):
+            call(*transitions, importance=np.zeros(300))
+    # In a stream others may follow.
+    model.partial_fit(*transitions, importance=np.zeros(300))
+    assert_allclose(model.predict(transitions[0]), before, atol=0.1 * np.abs(before).max())
+
+
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+@pytest.mark.parametrize("method", ["td", "gtd"])
+def test_an_importance_ratio_that_no_step_can_take_is_told(method, call):
+    transitions, ratios = chain(300), np.ones(300)
+    ratios[77] = 1e12
+    with pytest.warns(ConvergenceWarning, match=r"importance ratio of 1e\+12 is too large"):
+        getattr(PolicyEvaluator(method), call)(*transitions, importance=ratios)
+
+
+def test_lstd_takes_any_importance_ratio(recwarn):
+    transitions, ratios = chain(300), np.ones(300)
+    ratios[77] = 1e12
+    model = PolicyEvaluator().partial_fit(*transitions, importance=ratios)
+    assert np.abs(model.predict(values()[0])).max() < 20
+    assert not [w for w in recwarn if w.category is ConvergenceWarning]
+
+
+class Interrupted:
+    """Transitions as columns, of which Ctrl-C lets only the first blocks be learned."""
+
+    def __init__(self, model, after):
+        self._model, self._after, self._blocks = model, after, 0
+
+    def __getattr__(self, name):
+        return getattr(self._model, name)
+
+    def run(self, *columns_and_batch):
+        self._blocks += 1
+        if self._blocks > self._after:
+            raise KeyboardInterrupt
+        return self._model.run(*columns_and_batch)
+
+
+def test_least_squares_know_what_was_learned_before_control_c():
+    columns = chain(10_000)
+    model, straight = (
+        PolicyEvaluator(random_state=0).partial_fit(*(c[:500] for c in columns)) for _ in range(2)
+    )
+    core = model._model
+    model._model = Interrupted(core, after=1)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(*(c[500:] for c in columns))
+    model._model = core
+    count = model.t_
+    assert 500 < count < 10_000
+    straight.partial_fit(*(c[500:count] for c in columns))
+    assert model._differences_[-1] == count
+    assert_allclose(model.predict(values()[0]), straight.predict(values()[0]), atol=1e-9)
+
+
+def test_nothing_is_known_of_a_stream_that_control_c_ended_before_it_began():
+    columns = chain(300)
+    model = PolicyEvaluator(random_state=0).partial_fit(*columns)
+    core, known = model._model, model._differences_[-1]
+    model._model = Interrupted(core, after=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(*columns)
+    model._model = core
+    assert model.t_ == 300
+    assert model._differences_[-1] == known
 
 
 def test_a_solved_model_goes_on_from_its_file(tmp_path):

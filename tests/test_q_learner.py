@@ -155,6 +155,50 @@ def test_few_transitions_wait_until_there_are_enough():
     assert (model.predict(AT) != before).any()
 
 
+class Interrupted:
+    """A model that learns from some blocks before Ctrl-C comes."""
+
+    def __init__(self, model, after):
+        self._model, self._after, self._blocks = model, after, 0
+
+    def __getattr__(self, name):
+        return getattr(self._model, name)
+
+    def run(self, *columns_and_batch):
+        self._blocks += 1
+        if self._blocks > self._after:
+            raise KeyboardInterrupt
+        return self._model.run(*columns_and_batch)
+
+
+@pytest.mark.parametrize("method", ["q", "sarsa"])
+def test_what_was_learned_before_control_c_is_kept(method):
+    columns = moves(6000)
+    model = QLearner(2, method, **EXACT).partial_fit(*(c[:300] for c in columns))
+    model.partial_fit(*(c[300:310] for c in columns))  # these wait
+    core = model._model
+    model._model = Interrupted(core, after=1)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(*(c[310:] for c in columns))
+    model._model = core
+    count = model.t_
+    assert 310 < count < 6000
+    kept, waiting, seen = model._replay_
+    assert seen == len(kept[0]) == count
+    assert waiting == ()
+    for column, stored in zip((columns[0], columns[1]), kept, strict=False):
+        assert_array_equal(stored, column[:count])
+    # Nothing was learned: those that waited still do.
+    model.partial_fit(*(c[:3] for c in columns))
+    model._model = Interrupted(core, after=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(*(c[:1000] for c in columns))
+    model._model = core
+    assert model.t_ == count
+    assert len(model._replay_[1][0]) == 3
+    assert model.partial_fit(*(c[:1000] for c in columns)).t_ == count + 1003
+
+
 def test_what_is_kept_is_a_fair_sample_of_a_stream_or_its_end():
     kept, latest = Replay(), Replay()
     for start in range(0, 9000, 90):

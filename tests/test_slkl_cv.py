@@ -10,6 +10,7 @@ from sklearn.model_selection import KFold
 import parsimon
 from parsimon import SLKLClassifier, SLKLRegressor, SLKLRegressorCV, kernels, sparsity_path
 from parsimon.datasets import make_sinc
+from parsimon.slkl._columns import drawn_columns
 
 X, Y = make_sinc(200, random_state=0)
 MODEL = SLKLRegressor(kernel=kernels.Gaussian(1.0), random_state=0)
@@ -113,6 +114,80 @@ def test_columns_are_given():
             clone(MODEL).set_params(columns=bad).fit(X, Y)
     with pytest.raises(ValueError, match="columns must be one of 'random'"):
         clone(MODEL).set_params(columns="all").fit(X, Y)
+
+
+def test_given_columns_are_the_same_samples_in_every_fold():
+    """What is outside of a fold is not there to be a column; numbers do not move to others."""
+    left = np.flatnonzero(X[:, 0] < 0)
+    folds = KFold(4, shuffle=True, random_state=0)
+    model = SLKLRegressorCV(clone(MODEL).set_params(columns=left), n_sparsities=5, cv=folds)
+    model.fit(X, Y)
+    for i, (train, test) in enumerate(folds.split(X)):
+        inside = np.flatnonzero(X[train, 0] < 0)
+        path = sparsity_path(
+            X[train], Y[train], n_sparsities=5, X_validation=X[test], y_validation=Y[test],
+            estimator=clone(MODEL).set_params(columns=inside),
+        )  # fmt: skip
+        assert_allclose(model.errors_[:, i], path.error, rtol=1e-9)
+    assert_array_equal(model.best_estimator_.columns_, left)
+    with pytest.raises(ValueError, match="trains on none of the samples that columns names"):
+        clone(model).set_params(estimator__columns=[3], cv=KFold(4)).fit(X, Y)
+
+
+def test_cross_validation_of_constant_targets_predicts_the_constant():
+    for constant in (0.0, 3.0):
+        model = SLKLRegressorCV(MODEL, n_sparsities=4, random_state=0)
+        model.fit(X, np.full(len(X), constant))
+        assert_allclose(model.predict(X), constant)
+
+
+def test_samples_of_weight_zero_have_no_part_in_cross_validation():
+    random = np.random.RandomState(5)
+    weight, spoilt = np.ones(len(X)), Y.copy()
+    outliers = random.choice(len(X), 40, replace=False)
+    weight[outliers], spoilt[outliers] = 0, 100
+    model = SLKLRegressorCV(MODEL, **GIVEN).fit(X, spoilt, sample_weight=weight)
+    assert model.errors_.min() < 0.1
+    assert model.score(*make_sinc(300, snr_db=None, random_state=1)) > 0.9
+    # A fold whose samples all have the weight 0 judges nothing.
+    in_order = SLKLRegressorCV(MODEL, n_sparsities=10, cv=KFold(5))
+    weight, spoilt = np.r_[np.zeros(40), np.ones(160)], np.r_[np.full(40, 100.0), Y[40:]]
+    in_order.fit(X, spoilt, sample_weight=weight)
+    best = in_order.errors_[:, 1:].mean(axis=1).argmin()
+    assert in_order.sparsity_ == in_order.sparsities_[best]
+    ones = SLKLRegressorCV(MODEL, **GIVEN).fit(X, Y, sample_weight=np.ones(len(X)))
+    assert_allclose(ones.errors_, SLKLRegressorCV(MODEL, **GIVEN).fit(X, Y).errors_, rtol=1e-6)
+
+
+def test_what_was_chosen_transforms_and_is_saved(tmp_path):
+    model = SLKLRegressorCV(MODEL, **GIVEN).fit(X, Y)
+    assert_array_equal(model.transform(X), model.best_estimator_.transform(X))
+    model.save(tmp_path / "best.parsimon")
+    again = parsimon.load(tmp_path / "best.parsimon")
+    assert isinstance(again, SLKLRegressor)
+    assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_leverages_are_those_of_all_samples_whatever_the_blocks(monkeypatch):
+    whole = clone(MODEL).set_params(n_columns=20, columns="leverage").fit(X, Y)
+    monkeypatch.setattr("parsimon.slkl._columns._BLOCK", 7)
+    blocks = clone(MODEL).set_params(n_columns=20, columns="leverage").fit(X, Y)
+    assert_array_equal(blocks.columns_, whole.columns_)
+
+
+def test_leverages_leave_room_for_control_c():
+    """No kernel is computed at more samples than a moment takes."""
+    sizes = []
+
+    class Counting(kernels.Gaussian):
+        def __call__(self, points, others=None):
+            sizes.append(len(points))
+            return super().__call__(points, others)
+
+    many = np.random.RandomState(0).uniform(size=(9000, 1))
+    drawn_columns("leverage", many, Counting(0.3), 10, np.random.RandomState(0))
+    assert sum(sizes) == 500 + 9000
+    assert max(sizes) <= 1024
 
 
 def test_given_columns_are_in_the_file(tmp_path):

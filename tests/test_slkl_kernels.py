@@ -10,6 +10,7 @@ from sklearn.model_selection import cross_val_score
 
 from parsimon import SLKLClassifier, SLKLRegressor, SLKLRegressorCV, kernels, load
 from parsimon.datasets import make_multidist
+from parsimon.slkl._problem import SeparateKernels
 
 WIDE, NARROW = kernels.Gaussian(2.0), kernels.Gaussian(0.1)
 X = np.random.RandomState(0).uniform(-3, 3, size=(150, 1))
@@ -51,10 +52,40 @@ def test_columns_of_several_kernels_are_a_lasso_on_all_of_them():
     assert_allclose(parts[:, 0], model.predict(X), atol=1e-9)
 
 
-def test_one_kernel_alone_is_what_it_was():
-    one = SLKLRegressor(kernel=WIDE, n_columns=50, **EXACT).fit(X, SMOOTH + NOISE)
-    same = SLKLRegressor(kernel=WIDE, separate=True, n_columns=50, **EXACT).fit(X, SMOOTH + NOISE)
-    assert_allclose(same.predict(X), one.predict(X), atol=1e-5)
+def test_a_factor_before_several_kernels_is_multiplied_out(tmp_path):
+    """A column is scaled by its norm, not by the factor: the model is that of a + b."""
+    y = SMOOTH + 0.3 * ROUGH + NOISE
+    given = {"separate": True, "n_columns": 50, **EXACT}
+    sums = (WIDE + NARROW, 2.0 * (WIDE + NARROW), (WIDE + NARROW) * (3.0 * kernels.Constant()))
+    models = [SLKLRegressor(kernel=kernel, **given).fit(X, y) for kernel in sums]
+    for model, factor in zip(models, (1, 2, 3), strict=True):
+        assert len(model.kernel_shares_) == 2
+        assert (model.kernel_shares_ > 0).all()
+        # mu belongs to columns in units of the kernel.
+        assert_allclose(model.predict(X), models[0].predict(X), atol=1e-3)
+        assert len(model.mu_) == 100
+        assert factor == round(model.kernel_(X[:1])[0, 0] / 2)
+    nested = SLKLRegressor(kernel=2.0 * (WIDE + NARROW) + kernels.Linear(), **given).fit(X, y)
+    assert len(nested.kernel_shares_) == 3
+    nested.save(tmp_path / "nested.parsimon")
+    again = load(tmp_path / "nested.parsimon")
+    assert_array_equal(again.predict(X), nested.predict(X))
+    assert_array_equal(pickle.loads(pickle.dumps(nested)).predict(X), nested.predict(X))
+
+
+def test_a_file_in_which_a_factor_was_not_multiplied_out_is_read_as_it_was():
+    kernel = 2.0 * (WIDE + NARROW)
+    whole = SeparateKernels(kernel, (kernel,), X[:3], np.ones((3, 1)), np.zeros(3, dtype=int))
+    archive = whole.to_archive()
+    older = {name: archive[name] for name in archive.keys() if name != "separate.kernels"}  # noqa: SIM118
+    again = SeparateKernels.from_archive(older, kernel)
+    assert_array_equal(again.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("kernel", [WIDE, 2.0 * WIDE, "rbf"])
+def test_a_kernel_without_parts_is_not_separated_in_silence(kernel):
+    with pytest.raises(ValueError, match="separate=True needs a kernel with parts"):
+        SLKLRegressor(kernel=kernel, separate=True).fit(X, SMOOTH)
 
 
 @pytest.mark.parametrize("cls", [SLKLRegressor, SLKLClassifier])

@@ -41,8 +41,9 @@ GRID = 1000
 
 EVALUATOR = "PolicyEvaluator"
 LEARNERS = ("lstd", "td", "gtd")
-# The largest error of an average that is allowed.
-BOUNDS = {"gtd": 0.25, "td": 0.08, "lstd": 0.06}
+# The largest error of an average that is allowed; of "lstd" what 60 draws other than these five
+# have at most, .078.
+BOUNDS = {"gtd": 0.25, "td": 0.08, "lstd": 0.08}
 COLUMNS = (
     Column("RMSE", "rmse"),
     Column("worst", "rmse", lambda values: significant(max(values))),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
-from sklearn.utils.validation import _check_sample_weight, check_array
+from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
-from ._checks import is_number
+from ._checks import is_integer, is_number
 from .colk._measures import measure as _measure
 from .colk._measures import value_at_risk as _value_at_risk
 
@@ -19,9 +18,11 @@ __all__ = [
     "cvar",
     "entropic",
     "kl_robust",
+    "moments",
     "risk_scorer",
     "root_semideviation",
     "semideviation",
+    "semivariance",
     "value_at_risk",
 ]
 
@@ -35,6 +36,8 @@ _MEASURES = (
     "entropic",
     "kl_robust",
     "chi_square_robust",
+    "semivariance",
+    "moments",
 )
 
 
@@ -261,6 +264,100 @@ def chi_square_robust(
     return _of_weight("chi_square", losses, radius, sample_weight)
 
 
+def semivariance(
+    losses: ArrayLike,
+    *,
+    weight: float = 0.1,
+    clip: float | None = 1.0,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the mean of the losses plus `weight` times the square of what lies above it, smoothed.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_samples,)
+        One loss per sample, not negative.
+    weight : float, default=0.1
+        As `risk_weight` of :class:`parsimon.COLKRegressor`.
+    clip : float or None, default=1.0
+        As there, with ``solver="newton"``: the square goes on as a line from where weight times its
+        slope is so large.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples, not negative.
+
+    Returns
+    -------
+    float
+        m (1 + weight E s(l / m - 1)^2) with m the mean, s the positive part with its kink rounded
+        off: in the unit of the losses.
+
+    Examples
+    --------
+    >>> from parsimon.metrics import semivariance
+    >>> round(semivariance([0.0, 4.0], weight=0.5), 4)
+    2.5
+    """
+    _check_not_negative("weight", weight)
+    return _relative("semivariance", losses, weight, 0, clip, sample_weight)
+
+
+def moments(
+    losses: ArrayLike,
+    *,
+    weight: float = 0.1,
+    order: int = 4,
+    clip: float | None = 1.0,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Return the mean of the losses plus `weight` times their central moments from the second on.
+
+    Parameters
+    ----------
+    losses : array-like of shape (n_samples,)
+        One loss per sample, not negative.
+    weight : float, default=0.1
+        As `risk_weight` of :class:`parsimon.COLKRegressor`.
+    order : int, default=4
+        The highest moment, from 2 to 64.
+    clip : float or None, default=1.0
+        As there, with ``solver="newton"``: the powers go on as a line from where weight times their
+        slope is so large.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples, not negative.
+
+    Returns
+    -------
+    float
+        m (1 + weight sum_p E (l / m - 1)^p) with m the mean: in the unit of the losses.
+
+    Examples
+    --------
+    >>> from parsimon.metrics import moments
+    >>> round(moments([1.0, 3.0], order=2), 4)
+    2.05
+    """
+    _check_not_negative("weight", weight)
+    if not (is_integer(order) and 2 <= order <= 64):
+        raise ValueError(f"order must be an integer from 2 to 64; got {order!r}.")
+    return _relative("moments", losses, weight, int(order), clip, sample_weight)
+
+
+def _relative(
+    risk: str,
+    losses: ArrayLike,
+    weight: float,
+    order: int,
+    clip: float | None,
+    sample_weight: ArrayLike | None,
+) -> float:
+    if not (clip is None or (is_number(clip) and clip > 0)):
+        raise ValueError(f"clip must be a positive number or None; got {clip!r}.")
+    values, shares = _checked(losses, sample_weight)
+    if values.min() < 0:
+        raise ValueError(f"{risk} is in units of the mean loss: losses must not be negative.")
+    return float(_measure(risk, float(weight), order, clip)(values, shares)[0])
+
+
 def _check_not_negative(name: str, value: Any) -> None:
     if not (is_number(value) and value >= 0):
         raise ValueError(f"{name} must be a number that is not negative; got {value!r}.")
@@ -275,13 +372,21 @@ def _of_weight(
 def _losses(estimator: Any, X: Any, y: Any) -> Array:
     y = np.asarray(y)
     if not is_classifier(estimator):
-        squared = (np.asarray(estimator.predict(X)) - y) ** 2
-        return np.asarray(squared.reshape(len(y), -1).sum(axis=1) / 2)
+        predictions = np.asarray(estimator.predict(X))
+        # A column of targets is the same as targets.
+        predictions, y = (each.reshape(len(each), -1) for each in (predictions, y))
+        if predictions.shape != y.shape:
+            raise ValueError(
+                f"y has the shape {y.shape}, but {type(estimator).__name__} predicts "
+                f"{predictions.shape}."
+            )
+        return np.asarray(((predictions - y) ** 2).sum(axis=1) / 2)
     if not hasattr(estimator, "predict_log_proba"):
         raise ValueError(
             f"{type(estimator).__name__} has no predict_log_proba: the risk of a classifier is "
             f"that of its logistic loss."
         )
+    y = column_or_1d(y)
     places = np.searchsorted(estimator.classes_, y)
     known = np.minimum(places, len(estimator.classes_) - 1)
     if not np.array_equal(estimator.classes_[known], y):
@@ -289,7 +394,23 @@ def _losses(estimator: Any, X: Any, y: Any) -> Array:
     return np.asarray(-estimator.predict_log_proba(X)[np.arange(len(y)), known])
 
 
-def risk_scorer(measure: str = "cvar", **given: Any) -> Callable[..., float]:
+class _RiskScorer:
+    """The negative risk of an estimator's losses: an object, which other processes can be sent."""
+
+    def __init__(self, measure: str, given: dict[str, Any]) -> None:
+        self._measure, self._given = measure, given
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        function: Any = globals()[self._measure]
+        losses = _losses(estimator, X, y)
+        return -float(function(losses, sample_weight=sample_weight, **self._given))
+
+    def __repr__(self) -> str:
+        given = "".join(f", {name}={value!r}" for name, value in self._given.items())
+        return f"risk_scorer({self._measure!r}{given})"
+
+
+def risk_scorer(measure: str = "cvar", **given: Any) -> _RiskScorer:
     """Return a scorer for scikit-learn's model selection: the negative risk of the losses.
 
     Of regressors it is that of half the squared error, of classifiers that of the logistic loss.
@@ -299,12 +420,12 @@ def risk_scorer(measure: str = "cvar", **given: Any) -> Callable[..., float]:
     measure : str, default="cvar"
         Which risk: the name of one of the functions here.
     **given
-        What the function of this name takes: `level`, `weight` or `radius`.
+        What the function of this name takes: `level`, `weight`, `radius`, `order` or `clip`.
 
     Returns
     -------
     callable
-        ``scorer(estimator, X, y, sample_weight=None)``; larger is better.
+        ``scorer(estimator, X, y, sample_weight=None)``; larger is better. It can be pickled.
 
     Examples
     --------
@@ -323,8 +444,4 @@ def risk_scorer(measure: str = "cvar", **given: Any) -> Callable[..., float]:
         )
     function: Any = globals()[measure]
     function([0.0], **given)  # refuses what it cannot be given
-
-    def score(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        return -float(function(_losses(estimator, X, y), sample_weight=sample_weight, **given))
-
-    return score
+    return _RiskScorer(measure, given)

@@ -94,7 +94,7 @@ class CompositionalLearner(ModelEstimator):
         of a mini-batch is spent on theta.
     check : bool, default=False
         Whether the derivatives are compared with differences of `inner` and `outer`, as far as
-        these are given, before learning begins.
+        these are given, before learning begins; of `outer`, with a warning if it is not.
     n_inner : int, default=1
         Number of inner expectations, at least 1.
     n_outputs : int, default=1

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 from parsimon._classifier import Classifier
+from parsimon._core import Archive
 from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS
 from parsimon._drift import Detector
 from parsimon._model import BUDGET
@@ -33,6 +34,7 @@ from ._risk import (
     RISK_ENTRIES,
     RISK_WORDS,
     VALUE_AT_RISK,
+    Settings,
     check_risk,
     count_spread,
     finish_colk,
@@ -154,7 +156,11 @@ class COLKRegressor(Regressor):
             super()._finish_fit(model, samples)
 
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
-        return super()._stored(outputs) | stored_losses(self)
+        return super()._stored(outputs) | stored_losses(self, outputs)
+
+    def _check_stored(self, fitted: dict[str, Any], archive: Archive) -> None:
+        super()._check_stored(fitted, archive)
+        fitted["_risk_"] = Settings.of(self)
 
 
 @estimator(OF_CLASSIFIERS, RISK_ENTRIES)
@@ -248,4 +254,8 @@ class COLKClassifier(Classifier):
             finish_fit(self, model, samples)
 
     def _stored(self, outputs: int) -> dict[str, Callable[[Any], bool]]:
-        return super()._stored(outputs) | stored_losses(self)
+        return super()._stored(outputs) | stored_losses(self, outputs)
+
+    def _check_stored(self, fitted: dict[str, Any], archive: Archive) -> None:
+        super()._check_stored(fitted, archive)
+        fitted["_risk_"] = Settings.of(self)

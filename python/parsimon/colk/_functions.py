@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from parsimon._checks import warn
 from parsimon._lazy import lazy
 from parsimon._stream import BLOCK, Samples, block_rows
 from parsimon.kernels import Kernel
@@ -178,6 +179,10 @@ def check_derivatives(estimator: Any, samples: Samples) -> None:
         change = problem.inner(values + step) - problem.inner(values - step)
         _compare("inner_derivative", "inner", slopes[:, :, k], change)
     if estimator.outer is None:
+        unchecked = "outer_gradient was"
+        if estimator.direct_gradient is not None:
+            unchecked = "outer_gradient and direct_gradient were"
+        warn(f"{unchecked} not checked: that needs outer, the function l itself; give it.")
         return
     by_g, direct = problem.by_g(values, g), problem.direct(values, g)
     for m, step in enumerate(_STEP * np.eye(g.shape[1])):

@@ -19,8 +19,13 @@ Array = NDArray[np.float64]
 RIDGE = 0.1
 # Directions of the span that double precision does not tell from zero, relative to the widest.
 _DEPENDENT = 1e-10
+# Steps from which on the distance to a target grows, in units of that distance.
+_PAST = 2.0
 # Deviations from which on a difference of errors is no chance.
 _SURE = 3.0
+# Of the mean square of the rewards, an error that is none: that of a constant may vanish, and then
+# whatever V has would be infinitely worse.
+_NEGLIGIBLE = 1e-3
 # Transitions whose features are computed at a time.
 _BLOCK = 2048
 
@@ -152,13 +157,19 @@ def orthonormal(gram: Array) -> Array:
     return np.asarray(vectors[:, used] / np.sqrt(values[used]))
 
 
-def projected_error(estimator: Any, columns: tuple[Array, ...]) -> tuple[float, float, float]:
-    """Return the projected Bellman error of V, that of the best constant, and their deviation.
+def projected_error(estimator: Any, columns: tuple[Array, ...]) -> tuple[float, ...]:
+    """Return the projected Bellman errors of V and of the best constant, and what they say.
 
-    It is b' C^-1 b with b = E rho phi d and C = E rho phi phi'. The two b are those of the even and
-    of the odd transitions: of the same ones, noise would add up.
+    That is, an error that is negligible, and the deviation of the two by chance. An error is
+    b' C^-1 b with b = E rho phi d and C = E rho phi phi'. The two b are those of the even and of
+    the odd transitions: of the same ones, noise would add up.
     """
     states, rewards, following, discounts, ratios = columns
+    if not ratios.any():
+        raise ValueError(
+            "importance is 0 for all transitions: there is none that the policy would take, and "
+            "nothing to judge V by."
+        )
     points, kernel = estimator.dictionary_, estimator._kernel_
     basis = orthonormal(kernel(points)) if len(points) else np.zeros((0, 0))
     size = basis.shape[1] + 1
@@ -182,8 +193,10 @@ def projected_error(estimator: Any, columns: tuple[Array, ...]) -> tuple[float, 
     errors = (errors + errors.T) / 2
     constant = errors[1, 2] / errors[2, 2] if errors[2, 2] > 0 else 0.0
     of_constant = errors[1, 1] - 2 * constant * errors[1, 2] + constant**2 * errors[2, 2]
+    least = _NEGLIGIBLE * float(ratios @ rewards**2) / len(states)
     # What the noise of d alone makes of it.
-    return float(errors[0, 0]), float(of_constant), 2 * np.sqrt(size) * square / len(states)
+    deviation = 2 * np.sqrt(size) * square / len(states)
+    return float(errors[0, 0]), float(of_constant), least, deviation
 
 
 def _values(estimator: Any, states: Array) -> Array:
@@ -194,11 +207,31 @@ def _values(estimator: Any, states: Array) -> Array:
 
 def warn_if_worse_than_constant(estimator: Any, columns: tuple[Array, ...]) -> None:
     """Warn if a constant would explain the rewards better than V."""
-    ours, constant, deviation = projected_error(estimator, columns)
-    if ours - max(constant, 0.0) > _SURE * deviation:
+    ours, constant, least, deviation = projected_error(estimator, columns)
+    constant = max(constant, least)
+    if ours - constant > _SURE * max(deviation, _SURE * least):
+        other = "" if estimator.method == "lstd" else "method='lstd', "
         warn(
             f"V is worse than a constant: its projected Bellman error is {ours:.3g}, that of the "
-            f"best constant {max(constant, 0.0):.3g}. Try method='lstd', more transitions or "
+            f"best constant {constant:.3g}. Try {other}more transitions or "
             f"epochs, a smaller budget, or another gamma; features should be standardised.",
+            ConvergenceWarning,
+        )
+
+
+def warn_if_overshooting(estimator: Any, columns: tuple[Array, ...]) -> None:
+    """Warn if a transition's importance made a step so long that V went past what it says."""
+    states, ratios = columns[0], columns[4]
+    heaviest = int(ratios.argmax())
+    batch = min(int(estimator.batch_size), len(states))
+    # By how much V moves towards the target there, as a fraction of the distance.
+    share = float(estimator.learning_rate_ / batch)
+    share *= float(estimator._kernel_.diag(states[heaviest : heaviest + 1])[0])
+    if ratios[heaviest] > 1 and share * ratios[heaviest] > _PAST:
+        warn(
+            f"An importance ratio of {ratios[heaviest]:.3g} is too large for the steps of "
+            f"method={estimator.method!r}: V goes farther past what its transition says than it "
+            f"was before. Give ratios of at most {_PAST / share:.3g}, a smaller learning_rate, or "
+            f"method='lstd', whose weights are solved.",
             ConvergenceWarning,
         )

@@ -133,12 +133,18 @@ def _root_semideviation(losses: Array, shares: Array, weight: float) -> tuple[fl
     return mean + weight * size, 1 + weight * (above - float(shares @ above)) / size
 
 
+def _largest(losses: Array, shares: Array) -> float:
+    """Return the largest loss that occurs."""
+    return float(losses[shares > 0].max())
+
+
 def _entropic(losses: Array, shares: Array, weight: float) -> tuple[float, Array]:
     """Return log(E exp(w l)) / w, the mean for w = 0."""
     if weight == 0:
         return float(shares @ losses), np.ones_like(losses)
-    largest = float(losses.max())
-    tilted = np.exp(weight * (losses - largest))
+    largest = _largest(losses, shares)
+    # What has no share may be larger.
+    tilted = np.exp(np.minimum(weight * (losses - largest), 0))
     mean = float(shares @ tilted)
     return largest + float(np.log(mean)) / weight, tilted / mean
 
@@ -146,12 +152,18 @@ def _entropic(losses: Array, shares: Array, weight: float) -> tuple[float, Array
 def _kl_robust(losses: Array, shares: Array, radius: float) -> tuple[float, Array]:
     """Return the largest E_Q l with KL(Q | P) <= radius: min over t of t (radius + log E e^(l/t)).
 
-    Its derivative by t is radius - KL of the tilted distribution, which falls as t grows.
+    Its derivative by t is radius - KL of the tilted distribution, which falls as t grows. The law
+    that is farthest sees the largest loss alone, at a distance of -log P(l = max l).
     """
-    spread = float(losses.max() - shares @ losses)
+    largest = _largest(losses, shares)
+    spread = largest - float(shares @ losses)
     if radius == 0 or not spread > 0:
         return float(shares @ losses), np.ones_like(losses)
-    low, high = 1e-3 * spread, 1e6 * spread
+    worst = losses == largest
+    share = float(shares[worst].sum())
+    if radius >= -np.log(share):
+        return largest, worst / share
+    low, high = 1e-6 * spread, 1e6 * spread
     for _ in range(80):
         middle = float(np.sqrt(low * high))
         value, counts = _entropic(losses, shares, 1 / middle)
@@ -167,7 +179,7 @@ def _chi_square_robust(losses: Array, shares: Array, radius: float) -> tuple[flo
     That is min over u of u + sqrt(1 + radius) sqrt(E (l - u)_+^2), whose derivative grows with u.
     """
     mean = float(shares @ losses)
-    spread = float(losses.max()) - mean
+    spread = _largest(losses, shares) - mean
     if radius == 0 or not spread > 0:
         return mean, np.ones_like(losses)
     factor = float(np.sqrt(1 + radius))

@@ -23,7 +23,13 @@ from parsimon.expansion import KernelExpansion
 from parsimon.kernels import Constant, Kernel
 from parsimon.schedules import AdaptiveBudget
 
-from ._least_squares_td import Differences, projected_error, warn_if_worse_than_constant
+from ._least_squares_td import (
+    Differences,
+    projected_error,
+    warn_if_overshooting,
+    warn_if_worse_than_constant,
+)
+from ._taking import Taking
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,7 +59,7 @@ importance : array-like of shape (n_transitions,), optional
     How much likelier the policy takes the action than whoever took it (importance ratios); 1 if
     the transitions follow the policy.
 score : float
-    1 for the true values, 0 for the best constant, negative for what is worse than that.
+    Near 1 for the true values, 0 for the best constant, negative for what is worse than that.
 values : ndarray of shape (n_transitions,)
     The expected discounted sums of rewards.
 """
@@ -66,7 +72,7 @@ class _Transitions(Samples):
         self, states: Array, rewards: Array, next_states: Array, discounts: Array, ratios: Array
     ) -> None:
         super().__init__(states)
-        self.rewards = rewards
+        self.rewards, self.ratios = rewards, ratios
         self.columns = (states, rewards, next_states, discounts, ratios)
 
 
@@ -93,11 +99,11 @@ class PolicyEvaluator(ModelEstimator):
     ----------
     method : {"lstd", "td", "gtd"}, default="lstd"
         "td" is kernel TD(0): V moves by d at x. It converges for certain only on transitions that
-        follow the policy. "lstd" finds the points as "td" does, and solves for the weights on
-        them that make d vanish in the span of the points, over all transitions seen (least
-        squares): the most precise. "gtd" descends the squared expectation of d given the state,
-        which is tracked by a second kernel expansion z(x) and read before it is updated: slower,
-        and with `importance` ratios safe for transitions of any origin.
+        follow the policy. "lstd" finds the points as "td" does, and solves for the weights on them
+        that make d vanish in the span of the points, over all transitions seen (least squares): the
+        most precise where there are few. "gtd" descends the squared expectation of d given the
+        state, which is tracked by a second kernel expansion z(x) and read before it is updated:
+        slower, and with `importance` ratios safe for transitions of any origin.
     discount : float, default=0.9
         gamma, at least 0 and below 1.
     trace_decay : float, default=0.0
@@ -241,10 +247,16 @@ class PolicyEvaluator(ModelEstimator):
             self._check_parameters()
             given = (states, rewards, next_states, terminal, discounts, importance)
             transitions = self._transitions(*given, reset=True)
+            if not transitions.ratios.any():
+                raise ValueError(
+                    "importance is 0 for all transitions: there is nothing to learn from."
+                )
             _stream.fit(self, transitions, {"_differences_": ()})
             if self.method == "lstd" or self.refit:
                 seen = self._solve(transitions, None)
                 self._differences_ = seen.kept if self.method == "lstd" else ()
+            else:
+                warn_if_overshooting(self, transitions.columns)
             warn_if_worse_than_constant(self, transitions.columns)
         return self
 
@@ -267,19 +279,35 @@ class PolicyEvaluator(ModelEstimator):
 
         {states, rewards, next_states, terminal, discounts, importance -> self}
         """
-        with self._unchanged_on_error():
-            self._check_parameters_if_changed()
-            first = "_model" not in self.__dict__
-            given = (states, rewards, next_states, terminal, discounts, importance)
-            transitions = self._transitions(*given, reset=first)
-            start = Start.of(self, *transitions.columns)
-            transitions = _Transitions(*start.columns)
-            _stream.learn(self, start, transitions, {"_differences_": ()})
-            if self.method == "lstd":
-                known = self.__dict__.get("_differences_", ())
-                earlier = None if start.begins else Differences(*known)
-                self._differences_ = self._solve(transitions, earlier).kept
+        learning = Taking(self)
+        try:
+            with self._unchanged_on_error():
+                self._check_parameters_if_changed()
+                first = "_model" not in self.__dict__
+                given = (states, rewards, next_states, terminal, discounts, importance)
+                transitions = self._transitions(*given, reset=first)
+                start = Start.of(self, *transitions.columns)
+                transitions = _Transitions(*start.columns)
+                learning.begin(start)
+                _stream.learn(self, start, transitions, {"_differences_": ()})
+        finally:
+            # Of a block that was not finished, too, what was learned is known.
+            if self.method == "lstd" and learning.taken:
+                self._add(start, learning.taken)
+        if self.method != "lstd":
+            warn_if_overshooting(self, transitions.columns)
         return self
+
+    def _add(self, start: Start, count: int) -> None:
+        """Solve again, with so many of the transitions that learning started with."""
+        known = () if start.begins else self.__dict__.get("_differences_", ())
+        taken = _Transitions(*(column[:count] for column in start.columns))
+        try:
+            self._differences_ = self._solve(taken, Differences(*known)).kept
+        except KeyboardInterrupt:
+            # The points have learned from them: so must the weights.
+            self._differences_ = self._solve(taken, Differences(*known)).kept
+            raise
 
     def score(
         self,
@@ -295,14 +323,18 @@ class PolicyEvaluator(ModelEstimator):
 
         e is the projected Bellman error: the mean square of what the functions on the points of the
         model, and constants, can predict of d. It is estimated without bias, from two halves of
-        the transitions; even the true values need not have 1 on a few of them.
+        the transitions, so that it may be below 0: on a few of them even the true values may have
+        less than 1, or more. Where e(c) is less than a thousandth of the mean squared reward,
+        a constant is as good as the truth: then the score is 0, unless e(V) is more than that.
 
         {states, rewards, next_states, terminal, discounts, importance -> score}
         """
         self._fitted_model()
         given = (states, rewards, next_states, terminal, discounts, importance)
         columns = self._transitions(*given, reset=False).columns
-        ours, constant, _ = projected_error(self, columns)
+        ours, constant, least, _ = projected_error(self, columns)
+        if constant < least:
+            return 1 - ours / least if ours > least else 0.0
         return 1 - ours / constant if constant > 0 else 0.0
 
     def predict(self, states: ArrayLike) -> Array:

@@ -25,6 +25,7 @@ from parsimon.schedules import AdaptiveBudget
 
 from ._action_values import ActionValues, LeastSquares, Replay, is_replay, novel
 from ._policy import check_discount, column_of, numbers_of
+from ._taking import Taking
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -252,28 +253,45 @@ class QLearner(ModelEstimator):
 
         {states, actions, rewards, next_states, terminal, next_actions, discounts -> self}
         """
-        with self._unchanged_on_error():
-            self._check_parameters_if_changed()
-            first = "_model" not in self.__dict__
-            given = (states, actions, rewards, next_states, terminal, next_actions, discounts)
-            columns = self._transitions(*given, reset=first).columns
-            replay = Replay(*self.__dict__.get("_replay_", ()))
-            if self.__dict__.get("_predicts_only_"):
-                raise _stream.cannot_go_on(self)
-            if self.solver == "newton" and not first:
-                replay = replay.with_waiting(columns)
-                if not replay.is_due(int(self.batch_size)):
-                    self._replay_ = replay.parts
-                    return self
-                columns = replay.waiting
-            start = Start.of(self, *columns)
-            _stream.learn(self, start, _Transitions(start.columns), {})
-            if self.solver == "newton":
-                replay = self._kept_after(Replay() if start.begins else replay, start.columns)
-                self._join(self._model, start.columns[0])
-                self._problem(self._model, replay.kept).improve(self._model, fresh=start.begins)
-                self._replay_ = replay.parts
+        learning = Taking(self)
+        earlier = Replay(*self.__dict__.get("_replay_", ()))
+        try:
+            with self._unchanged_on_error():
+                self._check_parameters_if_changed()
+                first = "_model" not in self.__dict__
+                given = (states, actions, rewards, next_states, terminal, next_actions, discounts)
+                columns = self._transitions(*given, reset=first).columns
+                if self.__dict__.get("_predicts_only_"):
+                    raise _stream.cannot_go_on(self)
+                if self.solver == "newton" and not first:
+                    replay = earlier.with_waiting(columns)
+                    if not replay.is_due(int(self.batch_size)):
+                        self._replay_ = replay.parts
+                        return self
+                    columns = replay.waiting
+                start = Start.of(self, *columns)
+                learning.begin(start)
+                _stream.learn(self, start, _Transitions(start.columns), {})
+        finally:
+            # Of a block that was not finished, too, what was learned is kept.
+            if self.solver == "newton" and learning.taken:
+                self._keep(start, learning.taken, Replay() if start.begins else earlier)
+        if self.solver == "newton":
+            self._join(self._model, start.columns[0])
+            kept = Replay(*self._replay_).kept
+            self._problem(self._model, kept).improve(self._model, fresh=start.begins)
         return self
+
+    def _keep(self, start: Start, count: int, earlier: Replay) -> None:
+        """Keep so many of the transitions that learning started with.
+
+        Those that waited before, and were not reached, still wait.
+        """
+        replay = self._kept_after(earlier, tuple(column[:count] for column in start.columns))
+        waits = tuple(column[count:] for column in earlier.waiting)
+        if waits and len(waits[0]):
+            replay = replay.with_waiting(waits)
+        self._replay_ = replay.parts
 
     def predict(self, states: ArrayLike) -> Array:
         """Return the value of each action in each state.

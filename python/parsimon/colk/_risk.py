@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,9 +110,10 @@ objective_ : float
     With ``solver="newton"`` and a risk: what is minimised, without its regulariser, at the losses
     of the latest 1,000 samples: of ``fit`` as they are in the end, of a stream as they were before
     it learned from them. In units of y (squared, for the losses that are); of several targets
-    in those of the normalised ones.
+    of different scales in those of the normalised ones, whose sum it is.
 value_at_risk_ : float
-    The same for the loss that a share `level` of them does not exceed.
+    The loss that a share `level` of them does not exceed, always in units of y: those of several
+    targets are added up, each in its own unit.
 cvar_ : float
     The same for the mean of those beyond it.
 trace_ : dict of ndarray
@@ -182,6 +183,26 @@ _PER_POINT = 10
 _HEAVIEST = 10.0
 
 
+class Settings(NamedTuple):
+    """The risk that a model was begun with: what is asked of it later is about that one."""
+
+    risk: str | None
+    risk_weight: float | str
+    moment_order: int
+    level: float
+    clip: float | None
+    solver: str
+
+    @classmethod
+    def of(cls, estimator: Any) -> Settings:
+        return cls(*(getattr(estimator, name) for name in cls._fields))
+
+
+def _begun_with(estimator: Any) -> Any:
+    """Return the risk that the estimator's model has; an older pickle does not tell."""
+    return estimator.__dict__.get("_risk_", estimator)
+
+
 def own_measure(estimator: Any) -> Measure:
     """Return the objective of an estimator with risk, without its regulariser."""
     parameter = estimator.level if estimator.risk == "cvar" else estimator.moment_order
@@ -202,21 +223,29 @@ def weighs(estimator: Any) -> bool:
     return estimator.risk is not None and estimator.solver == "newton"
 
 
-def _losses(estimator: Any, model: Any, X: Any, targets: Any) -> Array:
+def _losses(estimator: Any, model: Any, X: Any, targets: Any, weight: Any) -> Array:
+    """Return a row for each sample: loss, weight and, of several targets, the loss of each."""
     predictions = np.asarray(model.predict(X))
-    losses: Array = estimator._core_loss(predictions.shape[1]).evaluate(predictions, targets)[0]
-    return losses
+    outputs = predictions.shape[1]
+    loss = estimator._core_loss(outputs)
+    of_all: Array = loss.evaluate(predictions, targets)[0]
+    rows = _weighed(of_all, weight)
+    if outputs == 1 or loss.is_classification:
+        return rows
+    one, both = estimator._core_loss(1), (predictions, targets)
+    pairs = [[np.ascontiguousarray(each[:, k : k + 1]) for each in both] for k in range(outputs)]
+    return np.column_stack([rows, *(one.evaluate(*pair)[0] for pair in pairs)])
 
 
 def weigh(estimator: Any, model: Any, X: Any, targets: Any, weight: Any) -> tuple[Any, ...]:
     """Return samples with weights: what their losses count in the risk of the latest ones."""
-    losses = _losses(estimator, model, X, targets)
-    latest = estimator._latest_losses_
-    if latest.ndim == 1:  # as older files have them
-        latest = _weighed(latest, NOTHING)
-    now = np.column_stack([losses, weight if len(weight) else np.ones(len(losses))])
-    latest = np.vstack([latest, now])
-    counts = own_measure(estimator)(latest[:, 0], _shares(latest))[1]
+    now, latest = _losses(estimator, model, X, targets, weight), _latest(estimator)
+    losses = now[:, 0]
+    if len(latest) and latest.shape[1] < now.shape[1]:  # of an older file: all targets alike
+        outputs = now.shape[1] - 2
+        latest = np.column_stack([latest, np.repeat(latest[:, :1] / outputs, outputs, axis=1)])
+    latest = np.vstack([latest, now]) if len(latest) else now
+    counts = own_measure(_begun_with(estimator))(latest[:, 0], _shares(latest))[1]
     counts = np.maximum(counts, 0.0)
     # As many samples as would all count the same.
     known = (model.samples + len(losses)) * counts.mean() ** 2 / (counts**2).mean()
@@ -245,10 +274,7 @@ def _shares(latest: Array) -> Array:
 def finish_colk(estimator: Any, model: Any, samples: Samples) -> None:
     """Minimise the objective, risk and all, over the weights on the dictionary found."""
     finish_fit(estimator, model, samples, own_measure(estimator))
-    found = [
-        _weighed(_losses(estimator, model, X, targets), weight)
-        for X, targets, weight in samples.blocks(1)
-    ]
+    found = [_losses(estimator, model, *columns) for columns in samples.blocks(1)]
     estimator._latest_losses_ = np.concatenate(found)[-_LATEST:]
 
 
@@ -262,6 +288,7 @@ def _heaviest(estimator: Any, samples: Samples) -> Samples:
 
 def new_colk(estimator: Any, samples: Samples, *, streaming: bool) -> tuple[Any, Kernel, int]:
     """Return an untrained model, its kernel, and the epochs of fit; without risk it is POLK's."""
+    estimator._risk_ = Settings.of(estimator)
     if weighs(estimator):
         estimator._latest_losses_ = NOTHING
         if streaming or not estimator._refits:
@@ -332,7 +359,7 @@ def _curvature(loss: Any) -> float:
 
 def weigher(estimator: Any) -> Any:
     """Return how samples of a stream are weighed, if they are."""
-    return partial(weigh, estimator) if weighs(estimator) else None
+    return partial(weigh, estimator) if weighs(_begun_with(estimator)) else None
 
 
 def stop_early(estimator: Any, model: Any) -> None:
@@ -343,54 +370,74 @@ def stop_early(estimator: Any, model: Any) -> None:
         estimator._latest_losses_ = np.zeros(1)
 
 
-def stored_losses(estimator: Any) -> dict[str, Any]:
+def stored_losses(estimator: Any, outputs: int) -> dict[str, Any]:
     """Return what a file keeps for the next samples, with what makes it valid."""
 
     def losses(value: Any) -> bool:
-        fits = value.ndim == 1 or (value.ndim == 2 and value.shape[1] == 2)
+        fits = value.ndim == 1 or (value.ndim == 2 and value.shape[1] in (2, 2 + outputs))
         return fits and len(value) <= _LATEST and bool(np.isfinite(value).all())
 
     return {"_latest_losses_": losses} if weighs(estimator) else {}
 
 
-def _of_latest(name: str, meaning: str, of: Callable[[Any, Array, Array], float]) -> Any:
-    """Return the attribute that is a function of the latest losses, in the units of y."""
+def _of_latest(name: str, meaning: str, of: Callable[[Any, Array], float]) -> Any:
+    """Return the attribute that is a function of the latest losses."""
 
     def get(estimator: Any) -> float:
         estimator._state(name)
-        if not weighs(estimator):
+        if not weighs(_begun_with(estimator)):
             raise AttributeError(f"{name} is known with a risk and solver='newton'.")
-        latest = _latest(estimator)
-        value = of(estimator, latest[:, 0], _shares(latest))
-        return float(value * _unit(estimator))
+        return float(of(estimator, _latest(estimator)))
 
     return property(get, doc=meaning)
 
 
-def _unit(estimator: Any) -> float:
-    """Return the unit of the loss: that of the targets, once or squared."""
-    scale = np.unique(np.atleast_1d(estimator._output_scale()))
-    if len(scale) > 1:
-        return 1.0
+def _units(estimator: Any) -> Array:
+    """Return the unit of each target's loss: that of the target, once or squared."""
     grows_squared = estimator._core_loss(1).describe().startswith(("squared", "huber"))
-    return float(scale[0]) ** (2 if grows_squared else 1)
+    scale: Array = np.atleast_1d(estimator._output_scale()) ** (2 if grows_squared else 1)
+    return scale
 
 
-def _cvar(estimator: Any, losses: Array, shares: Array) -> float:
-    at_risk = value_at_risk(losses, shares, estimator.level)
-    above = np.maximum(losses - at_risk, 0)
-    return at_risk + float(shares @ above) / (1 - float(estimator.level))
+def _unit(estimator: Any) -> float:
+    """Return the unit of the losses, 1 if the targets have different ones."""
+    units = np.unique(_units(estimator))
+    return float(units[0]) if len(units) == 1 else 1.0
+
+
+def _in_units(estimator: Any, latest: Array) -> Array:
+    """Return the losses in units of y, those of several targets each in its own."""
+    if latest.shape[1] > 2:
+        return np.asarray(latest[:, 2:] @ _units(estimator))
+    return np.asarray(latest[:, 0] * _unit(estimator))
+
+
+def _objective(estimator: Any, latest: Array) -> float:
+    value, _ = own_measure(_begun_with(estimator))(latest[:, 0], _shares(latest))
+    return value * _unit(estimator)
+
+
+def _at_risk(estimator: Any, latest: Array) -> float:
+    level = _begun_with(estimator).level
+    return value_at_risk(_in_units(estimator, latest), _shares(latest), level)
+
+
+def _cvar(estimator: Any, latest: Array) -> float:
+    at_risk = _at_risk(estimator, latest)
+    above = np.maximum(_in_units(estimator, latest) - at_risk, 0)
+    level = float(_begun_with(estimator).level)
+    return at_risk + float(_shares(latest) @ above) / (1 - level)
 
 
 OBJECTIVE = _of_latest(
     "objective_",
     "What is minimised, at the latest losses, without the regulariser.",
-    lambda estimator, losses, shares: own_measure(estimator)(losses, shares)[0],
+    _objective,
 )
 VALUE_AT_RISK = _of_latest(
     "value_at_risk_",
     "The loss that a share `level` of the latest losses does not exceed.",
-    lambda estimator, losses, shares: value_at_risk(losses, shares, estimator.level),
+    _at_risk,
 )
 CVAR = _of_latest("cvar_", "The mean of the latest losses beyond the value at risk.", _cvar)
 

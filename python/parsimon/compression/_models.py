@@ -43,6 +43,7 @@ class Compressed(ModelEstimator):
     _mirror_numbers_: Array
     _box_: Array
     _bounded_: bool
+    _periodic_: NDArray[Any]
     _log_volume_: float
     # The core's name for a function that nothing learns any more.
     _algorithms: ClassVar[tuple[str, ...]] = ("slkl",)

@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 WAYS = ("random", "kmeans++", "leverage")
 # Points from which leverages are estimated.
 _LANDMARKS = 500
+# Samples whose features are computed at a time.
+_BLOCK = 1024
 
 
 def check_columns(name: str, value: Any) -> None:
@@ -32,19 +34,20 @@ def check_columns(name: str, value: Any) -> None:
 
 def given_columns(columns: Any, X: Array) -> NDArray[np.int64]:
     """Return the indices that were given, or those that a function returns for the samples."""
+    count = X.shape[0]
     indices = np.asarray(columns(X) if callable(columns) else columns)
-    if indices.dtype == bool and indices.shape == (len(X),):
+    if indices.dtype == bool and indices.shape == (count,):
         indices = np.flatnonzero(indices)
     if (
         indices.ndim != 1
         or indices.dtype.kind not in "iu"
         or not len(indices)
         or indices.min() < 0
-        or indices.max() >= len(X)
+        or indices.max() >= count
         or len(np.unique(indices)) < len(indices)
     ):
         raise ValueError(
-            f"columns must be different indices of the {len(X)} training samples, from 0 on; got "
+            f"columns must be different indices of the {count} training samples, from 0 on; got "
             f"{indices!r}."
         )
     return indices.astype(np.int64)
@@ -76,13 +79,20 @@ def _leverages(X: Array, kernel: Kernel, count: int, random: np.random.RandomSta
     some = X[random.choice(len(X), min(len(X), _LANDMARKS), replace=False)]
     values, vectors = linalg.eigh(kernel(some))
     used = values > 1e-10 * values[-1]
-    features = kernel(X, some) @ (vectors[:, used] / np.sqrt(values[used]))
-    spectrum, turn = linalg.eigh(features.T @ features)
+    basis = vectors[:, used] / np.sqrt(values[used])
+    # In blocks, so that Ctrl-C is heard.
+    blocks = [slice(start, start + _BLOCK) for start in range(0, len(X), _BLOCK)]
+    features, products = np.empty((len(X), basis.shape[1])), np.zeros(2 * basis.shape[1:])
+    for rows in blocks:
+        features[rows] = kernel(X[rows], some) @ basis
+        products += features[rows].T @ features[rows]
+    spectrum, turn = linalg.eigh(products)
     spectrum = np.maximum(spectrum, 0.0)
     low, high = 1e-12 * spectrum[-1], spectrum[-1]
     for _ in range(60):
         ridge = np.sqrt(low * high)
         counts = (spectrum / (spectrum + ridge)).sum() > count / 2
         low, high = (ridge, high) if counts else (low, ridge)
-    scores = ((features @ turn) ** 2 / (spectrum + high)).sum(axis=1)
+    each = [((features[rows] @ turn) ** 2 / (spectrum + high)).sum(axis=1) for rows in blocks]
+    scores = np.concatenate(each)
     return np.asarray(scores / scores.sum())

@@ -131,6 +131,11 @@ class SLKL(TransformerMixin, ModelEstimator):
             raise ValueError(
                 "separate=True needs a kernel with parts, as a + b; kernel='precomputed' has none."
             )
+        if self.separate and (isinstance(self.kernel, str) or len(parts_of(self.kernel)) == 1):
+            raise ValueError(
+                f"separate=True needs a kernel with parts, as a + b or 2.0 * (a + b); "
+                f"kernel={self.kernel!r} has none."
+            )
         if self.joint and self.warm_start:
             raise ValueError("warm_start=True is for outputs on their own; joint=True begins anew.")
 

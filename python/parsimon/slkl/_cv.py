@@ -14,22 +14,42 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from parsimon._checks import check_count, choice, is_integer
+from parsimon._checks import choice, is_integer
 from parsimon._model import Array
 from parsimon._parameters import WORDS
 from parsimon._parameters import estimator as with_constructor
 from parsimon._site import linked
 from parsimon._sklearn import BaseEstimator, RegressorMixin
+from parsimon._stream import checked_weight
 from parsimon._threads import check_n_jobs
 from parsimon._types import SparsityRule
 
+from ._columns import given_columns
 from ._estimators import SLKLRegressor
-from ._path import sparsity_path
+from ._path import default_sparsities, sparsity_path
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 _RULES = ("best", "one_standard_error")
+
+
+def _in_fold(model: SLKLRegressor, X: Any, train: Any) -> SLKLRegressor:
+    """Return the model for a fold: indices of columns are those of all samples."""
+    if isinstance(model.columns, str) or callable(model.columns):
+        return model
+    given = given_columns(model.columns, X)
+    rows = np.arange(X.shape[0])[train]
+    places = np.full(X.shape[0], -1)
+    places[rows] = np.arange(len(rows))
+    here = places[given]
+    if not (here >= 0).any():
+        raise ValueError(
+            "A fold trains on none of the samples that columns names: give more columns, or "
+            "fewer folds."
+        )
+    inside: SLKLRegressor = clone(model).set_params(columns=here[here >= 0])
+    return inside
 
 
 @linked
@@ -44,6 +64,8 @@ class SLKLRegressorCV(RegressorMixin, BaseEstimator):
     ----------
     estimator : SLKLRegressor, optional
         All settings but the sparsity; the default ones if there is none. It is not changed.
+        Of `columns` that are indices, a fold has those that it trains on; a function of the
+        samples is asked in each fold.
     sparsities : array-like, optional
         The values to choose among, above 0 and at most 1. By default, `n_sparsities` on a
         logarithmic scale from 1 down to `span`.
@@ -98,7 +120,7 @@ class SLKLRegressorCV(RegressorMixin, BaseEstimator):
     random_state: Any = None
     verbose: int = 0
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose the sparsity, then learn from all samples.
 
         Parameters
@@ -107,6 +129,8 @@ class SLKLRegressorCV(RegressorMixin, BaseEstimator):
             The samples.
         y : array-like of shape (n_samples,)
             Their targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples, not negative: in learning, and in the errors.
 
         Returns
         -------
@@ -114,7 +138,9 @@ class SLKLRegressorCV(RegressorMixin, BaseEstimator):
             The fitted estimator.
         """
         choice(*_RULES)("rule", self.rule)
-        check_count("n_sparsities", self.n_sparsities)
+        values = default_sparsities(self.n_sparsities, self.span)
+        # Given as such, they are tried where no column has anything to do with y, too.
+        values = values if self.sparsities is None else self.sparsities
         given = SLKLRegressor() if self.estimator is None else self.estimator
         if not isinstance(given, SLKLRegressor):
             raise TypeError(f"estimator must be an SLKLRegressor; got {given!r}.")
@@ -124,25 +150,31 @@ class SLKLRegressorCV(RegressorMixin, BaseEstimator):
         if self.n_jobs is not None:
             model.set_params(n_jobs=self.n_jobs)
         checked, targets = model._validate_both(X, y)
-        errors = []
+        weight = checked_weight(sample_weight, checked)
+        errors, judges = [], []
         for train, test in self._folds(checked, targets):
+            judging = weight[test] if len(weight) else np.ones(1)
             # The smallest values are tried, and need not converge.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 path = sparsity_path(
                     model._some(checked, train, train),
                     targets[train],
-                    sparsities=self.sparsities,
-                    n_sparsities=self.n_sparsities,
-                    span=self.span,
+                    sparsities=values,
                     X_validation=model._some(checked, test, train),
                     y_validation=targets[test],
-                    estimator=model,
+                    estimator=_in_fold(model, checked, train),
+                    sample_weight=weight[train] if len(weight) else None,
+                    sample_weight_validation=judging if len(weight) and judging.any() else None,
                 )
             errors.append(path.error)
+            judges.append(float(judging.sum()))
         table = np.column_stack(errors)
-        best = self._choose(table)
-        chosen = clone(model).set_params(sparsity=float(path.sparsity[best]), nu=None).fit(X, y)
+        if not any(judges):
+            raise ValueError("The samples that judge all have the weight 0.")
+        best = self._choose(table, np.array(judges))
+        chosen = clone(model).set_params(sparsity=float(path.sparsity[best]), nu=None)
+        chosen.fit(X, y, sample_weight)
         self.sparsities_, self.errors_ = path.sparsity, table
         if self.verbose:
             place = f"the {best + 1}. of {len(table)}"
@@ -169,15 +201,48 @@ class SLKLRegressorCV(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(self.best_estimator_.predict(X))
 
+    def transform(self, X: ArrayLike) -> Array:
+        """Return the features of the learned kernel; see :meth:`SLKLRegressor.transform`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, model_order_)
+            Of `best_estimator_`.
+        """
+        check_is_fitted(self)
+        return np.asarray(self.best_estimator_.transform(X))
+
+    def save(self, path: Any, *, training: bool = True) -> None:
+        """Write `best_estimator_` to a file, from which :func:`parsimon.load` reads it.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file.
+        training : bool, default=True
+            As of :meth:`SLKLRegressor.save`.
+        """
+        check_is_fitted(self)
+        self.best_estimator_.save(path, training=training)
+
     def _folds(self, X: Any, targets: Array) -> Any:
         if not is_integer(self.cv):
             return check_cv(self.cv).split(X, targets)
         random = check_random_state(self.random_state)
         return KFold(int(self.cv), shuffle=True, random_state=random).split(X)
 
-    def _choose(self, errors: Array) -> int:
-        """Return the place of the best value, or of the sparsest that is as good."""
-        means = errors.mean(axis=1)
+    def _choose(self, errors: Array, judges: Array) -> int:
+        """Return the place of the best value, or of the sparsest that is as good.
+
+        judges: what the samples that each fold held out weigh.
+        """
+        errors, judges = errors[:, judges > 0], judges[judges > 0]
+        means = np.average(errors, axis=1, weights=judges)
         best = int(means.argmin())
         if self.rule == "best" or errors.shape[1] < 2:
             return best

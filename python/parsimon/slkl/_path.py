@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 
 from parsimon._checks import check_count, is_number, warn
 from parsimon._model import Array
+from parsimon._stream import checked_weight
 
 from ._estimators import SLKLRegressor
 
@@ -61,6 +62,8 @@ def sparsity_path(
     X_validation: ArrayLike | None = None,
     y_validation: ArrayLike | None = None,
     estimator: SLKLRegressor | None = None,
+    sample_weight: ArrayLike | None = None,
+    sample_weight_validation: ArrayLike | None = None,
 ) -> SparsityPath:
     """Solve SLKL for a path of sparsities, each from the solution before.
 
@@ -84,6 +87,10 @@ def sparsity_path(
     estimator : SLKLRegressor, optional
         All other settings; the default ones if there is none. It is not changed; its `nu` has no
         effect.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the samples, not negative.
+    sample_weight_validation : array-like, optional
+        The same of the data on which to measure the error.
 
     Returns
     -------
@@ -106,11 +113,20 @@ def sparsity_path(
         raise TypeError(f"estimator must be an SLKLRegressor; got {estimator!r}.")
     if (X_validation is None) != (y_validation is None):
         raise ValueError("Give both X_validation and y_validation, or neither.")
-    check_count("n_sparsities", n_sparsities)
+    if X_validation is None and sample_weight_validation is not None:
+        raise ValueError("sample_weight_validation belongs to X_validation: give both, or neither.")
+    chosen = default_sparsities(n_sparsities, span)
+    model = SLKLRegressor() if estimator is None else clone(estimator)
+    weights = (sample_weight, sample_weight_validation)
+    return _Path(model, X, y, X_validation, y_validation, weights).follow(sparsities, chosen)
+
+
+def default_sparsities(count: int, span: float) -> Array:
+    """Return so many values from 1 down to the span."""
+    check_count("n_sparsities", count)
     if not is_number(span) or not 0 < span < 1:
         raise ValueError(f"span must be a number between 0 and 1; got {span!r}.")
-    model = SLKLRegressor() if estimator is None else clone(estimator)
-    return _Path(model, X, y, X_validation, y_validation).follow(sparsities, n_sparsities, span)
+    return np.asarray(np.logspace(0, np.log10(span), count))
 
 
 class _Path:
@@ -123,14 +139,16 @@ class _Path:
         y: ArrayLike,
         X_validation: ArrayLike | None,
         y_validation: ArrayLike | None,
+        weights: tuple[ArrayLike | None, ArrayLike | None] = (None, None),
     ) -> None:
         model._check_parameters()
         self._model = model
         self._X, targets = model._validate_both(X, y)
         if targets.ndim != 1:
             raise ValueError("A path is that of one target; y must have one dimension.")
-        self._problem = model._problem(self._X, targets[:, None])
-        self._judged_X, self._judged_y = self._X, targets
+        weight = checked_weight(weights[0], self._X)
+        self._problem = model._problem(self._X, targets[:, None], weight)
+        self._judged_X, self._judged_y, self._judged_weight = self._X, targets, weight
         if X_validation is not None:
             self._judged_X = model._validate_samples(X_validation)
             self._judged_y = check_array(y_validation, ensure_2d=False, dtype=np.float64)
@@ -139,9 +157,10 @@ class _Path:
                     f"y_validation must have one target for each of the "
                     f"{self._judged_X.shape[0]} samples; its shape is {self._judged_y.shape}."
                 )
+            self._judged_weight = checked_weight(weights[1], self._judged_X)
 
-    def follow(self, sparsities: ArrayLike | None, count: int, span: float) -> SparsityPath:
-        values = self._sparsities(sparsities, count, span)
+    def follow(self, sparsities: ArrayLike | None, chosen: Array) -> SparsityPath:
+        values = self._sparsities(sparsities, chosen)
         start = np.zeros((len(self._problem.columns), 1))
         best, rows, late = None, [], 0
         for value in values:
@@ -151,7 +170,7 @@ class _Path:
             model._keep(self._problem, solutions, {"_single_": True})
             late += not solutions[0].converged
             start = model.mu_[:, None]
-            error = float(np.mean((model.predict(self._judged_X) - self._judged_y) ** 2))
+            error = self._error(model)
             if best is None or error < best[0]:
                 best = (error, model)
             rows.append((model.objective_[-1], error, model.model_order_, model.mu_))
@@ -165,7 +184,11 @@ class _Path:
         objectives, errors, orders, weights = map(np.array, zip(*rows, strict=True))
         return SparsityPath(values, objectives, errors, orders, weights, best[1])
 
-    def _sparsities(self, given: ArrayLike | None, count: int, span: float) -> Array:
+    def _error(self, model: SLKLRegressor) -> float:
+        errors, weight = (model.predict(self._judged_X) - self._judged_y) ** 2, self._judged_weight
+        return float(np.average(errors, weights=weight if len(weight) else None))
+
+    def _sparsities(self, given: ArrayLike | None, chosen: Array) -> Array:
         if given is not None:
             several: Any = given if np.ndim(given) else [given]
             values = np.asarray(
@@ -182,4 +205,4 @@ class _Path:
                 "No column has anything to do with y, so that no sparsity makes a difference: is y "
                 "constant?"
             )
-        return np.asarray(np.logspace(0, np.log10(span), count))
+        return chosen

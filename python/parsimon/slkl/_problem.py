@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from parsimon import _core
 from parsimon.expansion import KernelExpansion
-from parsimon.kernels import Kernel, Linear, Sum
+from parsimon.kernels import Kernel, Linear, Product, Scaled, SinglePrecision, Sum
 
 Array = NDArray[np.float64]
 
@@ -96,7 +97,7 @@ def separate(kernel: Kernel, X: Array, columns: NDArray[np.int64]) -> dict[str, 
     values = np.hstack([each(X, points) for each in kernels]) * scale
 
     def model(used: NDArray[np.int64], weights: Array) -> Any:
-        return SeparateKernels(kernel, X[every[used]], weights, parts[used])
+        return SeparateKernels(kernel, kernels, X[every[used]], weights, parts[used])
 
     return explicit(kernel, every, parts, values, scale) | {"model": model}
 
@@ -122,7 +123,23 @@ def explicit(
 
 
 def parts_of(kernel: Kernel) -> tuple[Kernel, ...]:
-    """Return the kernels of a sum, or the only one."""
+    """Return the kernels that a kernel is the sum of, factors multiplied out; or the only one."""
+    if isinstance(kernel, Sum):
+        return tuple(each for part in kernel.parts for each in parts_of(part))
+    if isinstance(kernel, Scaled):
+        return tuple(kernel.scale * part for part in parts_of(kernel.kernel))
+    if isinstance(kernel, SinglePrecision):
+        return tuple(map(SinglePrecision, parts_of(kernel.kernel)))
+    if isinstance(kernel, Product):
+        factors = itertools.product(*map(parts_of, kernel.parts))
+        return tuple(Product(each) for each in factors)
+    return (kernel,)
+
+
+def parts_in_file(archive: _core.Archive, kernel: Kernel) -> tuple[Kernel, ...]:
+    """Return the kernels that a model in a file has: older ones do not multiply out factors."""
+    if "separate.kernels" in archive:
+        return parts_of(kernel)
     return kernel.parts if isinstance(kernel, Sum) else (kernel,)
 
 
@@ -136,9 +153,15 @@ class SeparateKernels:
     """A function that is a sum of expansions, one in the space of each part of a kernel."""
 
     def __init__(
-        self, kernel: Kernel, points: Array, weights: Array, parts: NDArray[np.int64]
+        self,
+        kernel: Kernel,
+        kernels: tuple[Kernel, ...],
+        points: Array,
+        weights: Array,
+        parts: NDArray[np.int64],
     ) -> None:
-        self._kernel, self.dictionary, self.weights, self.parts = kernel, points, weights, parts
+        self._kernel, self._kernels = kernel, kernels
+        self.dictionary, self.weights, self.parts = points, weights, parts
 
     @property
     def model_order(self) -> int:
@@ -148,7 +171,7 @@ class SeparateKernels:
     def expansions(self) -> list[KernelExpansion]:
         return [
             KernelExpansion(kernel, self.dictionary[rows], self.weights[rows])
-            for kernel, rows in zip(parts_of(self._kernel), self._rows(), strict=True)
+            for kernel, rows in zip(self._kernels, self._rows(), strict=True)
         ]
 
     @property
@@ -159,12 +182,11 @@ class SeparateKernels:
         )
 
     def _rows(self) -> list[NDArray[np.int64]]:
-        kernels = parts_of(self._kernel)
-        return [np.flatnonzero(self.parts == part) for part in range(len(kernels))]
+        return [np.flatnonzero(self.parts == part) for part in range(len(self._kernels))]
 
     def predict(self, points: Array) -> Array:
         values = np.zeros((len(points), self.weights.shape[1]))
-        for kernel, rows in zip(parts_of(self._kernel), self._rows(), strict=True):
+        for kernel, rows in zip(self._kernels, self._rows(), strict=True):
             if len(rows):
                 values += kernel(points, self.dictionary[rows]) @ self.weights[rows]
         return values
@@ -184,6 +206,7 @@ class SeparateKernels:
                 "separate.points": np.ascontiguousarray(self.dictionary),
                 "separate.weights": np.ascontiguousarray(self.weights),
                 "separate.parts": self.parts.astype(np.int64),
+                "separate.kernels": len(self._kernels),
             }
         )
 
@@ -192,11 +215,13 @@ class SeparateKernels:
         points, weights = archive["separate.points"], archive["separate.weights"]
         parts, shape = archive["separate.parts"], (archive["features"], archive["outputs"])
         points, weights = points.reshape(-1, shape[0]), weights.reshape(-1, shape[1])
+        kernels = parts_in_file(archive, kernel)
         valid = (
-            len(points) == len(weights) == len(parts)
+            archive.get("separate.kernels", len(kernels)) == len(kernels)
+            and len(points) == len(weights) == len(parts)
             and bool(np.isfinite(points).all() and np.isfinite(weights).all())
-            and bool(np.isin(parts, np.arange(len(parts_of(kernel)))).all())
+            and bool(np.isin(parts, np.arange(len(kernels))).all())
         )
         if not valid:
             raise ValueError("The model file does not hold a function of several kernels.")
-        return cls(kernel, points, weights, np.asarray(parts))
+        return cls(kernel, kernels, points, weights, np.asarray(parts))
