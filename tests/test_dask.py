@@ -24,7 +24,7 @@ from sklearn.base import clone
 
 import parsimon
 from parsimon import distributed, load
-from parsimon.dask import POLKClassifier, POLKRegressor
+from parsimon.dask import COLKRegressor, POLKClassifier, POLKRegressor, SPPPOTIntensity
 from parsimon.datasets import make_multidist
 from parsimon.export import dumps
 
@@ -65,6 +65,24 @@ def classifier(client, labelled):
     return model.fit(*chunked(*labelled[:2]))
 
 
+@pytest.fixture(scope="module")
+def at_risk(client, data):
+    return COLKRegressor("cvar", client=client, random_state=0).fit(*chunked(*data[:2]))
+
+
+@pytest.fixture(scope="module")
+def points():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3000, 1))
+    X[:1000] = 0.3 * X[:1000] + 1
+    return X
+
+
+@pytest.fixture(scope="module")
+def density(client, points):
+    return SPPPOTIntensity(client=client).fit(da.from_array(points[:2000], chunks=(500, -1)))
+
+
 def make(client, **given):
     return POLKRegressor(client=client, random_state=0, **given)
 
@@ -76,9 +94,9 @@ def chunked(X, y, rows=250):
 # -- the model ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["fitted", "classifier"])
+@pytest.mark.parametrize("kind", ["fitted", "classifier", "at_risk"])
 def test_it_is_the_model_of_a_plain_map_and_reduce(kind, request):
-    X, y, *_ = request.getfixturevalue("data" if kind == "fitted" else "labelled")
+    X, y, *_ = request.getfixturevalue("labelled" if kind == "classifier" else "data")
     found = request.getfixturevalue(kind).to_local()
     parts = [(X[i : i + 250], y[i : i + 250]) for i in range(0, len(X), 250)]
 
@@ -112,6 +130,50 @@ def test_weights_of_regression_are_those_of_one_machine(fitted, data):
     again = distributed.solve(model, distributed.statistics(model, X, y))
     scale = np.abs(again.weights_).max()
     np.testing.assert_allclose(model.weights_, again.weights_, rtol=0, atol=1e-9 * scale)
+
+
+def test_a_risk_of_all_losses(at_risk, data):
+    X_test, y_test = data[2:]
+    assert at_risk.score(X_test, y_test) > 0.99
+    assert 0 < at_risk.value_at_risk_ <= at_risk.cvar_
+    lazy = at_risk.predict(da.from_array(X_test, chunks=(250, -1)))
+    np.testing.assert_array_equal(lazy.compute(), at_risk.to_local().predict(X_test))
+    at_risk.to_local().partial_fit(X_test, y_test)
+
+
+def test_a_density_is_that_of_one_machine(density, points):
+    one = parsimon.SPPPOTIntensity().fit(points[:2000])
+    grid = np.linspace(*one.domain_[0], 100)[:, None]
+    np.testing.assert_array_equal(density.domain_, one.domain_)
+    np.testing.assert_allclose(density.kernel_.bandwidth, one.kernel_.bandwidth)
+    found = density.to_local().score_samples(grid)
+    np.testing.assert_allclose(found, one.score_samples(grid), rtol=0, atol=1e-9)
+    assert [entry["phase"] for entry in density.history_] == ["look", "settings", "weights"]
+    lazy = density.score_samples(da.from_array(grid, chunks=(30, -1)))
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_array_equal(lazy.compute(), found)
+    lazy = density.intensity([dask.delayed(grid)])
+    np.testing.assert_array_equal(lazy[0].compute(), density.intensity(grid))
+    with pytest.raises(ValueError, match="to_local"):
+        density.intensity([dask.delayed(grid)], return_std=True)
+    np.testing.assert_allclose(density.intensity(grid, return_std=True)[1] > 0, True)
+
+
+def test_the_next_day_of_a_density(client, points, tmp_path):
+    inside = {"domain": (-5, 6), "half_life": 1500.0}
+    days = points[:2000], points[2000:]
+    model = SPPPOTIntensity(client=client, **inside)
+    one = parsimon.SPPPOTIntensity(**inside).fit(days[0], exposure=2.0)
+    model.partial_fit(da.from_array(days[0], chunks=(500, -1)), exposure=2.0)
+    one.partial_fit(days[1], exposure=1.0)
+    model.partial_fit(da.from_array(days[1], chunks=(300, -1)), exposure=1.0)
+    grid = np.linspace(-5, 6, 100)[:, None]
+    np.testing.assert_allclose(model.intensity(grid), one.intensity(grid), rtol=1e-9)
+    assert model.n_points_ == one.n_points_ == 3000
+    model.save(tmp_path / "model.parsimon")
+    np.testing.assert_array_equal(
+        load(tmp_path / "model.parsimon").score_samples(grid), model.score_samples(grid)
+    )
 
 
 def test_the_next_day(client, data):
@@ -214,6 +276,17 @@ def test_unknown_lengths_and_weights(client, fitted, data):
     np.testing.assert_array_equal(lazy.compute(), model.predict(X_test))
 
 
+def test_arrays_beside_collections(client, fitted, data):
+    X, y, *_ = data
+    samples = chunked(X, y)[0]
+    model = make(client).fit(samples, y, np.ones(len(X)))
+    np.testing.assert_array_equal(model.weights_, fitted.weights_)
+    model = make(client).fit(samples, y.tolist())
+    np.testing.assert_array_equal(model.weights_, fitted.weights_)
+    with pytest.raises(ValueError, match=r"X has 1000 samples and y has the shape \(999,\)"):
+        make(client).fit(samples, y[:-1])
+
+
 def test_samples_in_memory(client, data):
     X, y, X_test, y_test = data
     assert make(client).fit(X, y).score(X_test, y_test) > 0.99
@@ -243,11 +316,19 @@ def test_clones_have_the_client_and_pickles_do_not(client, fitted, data):
     again.partial_fit(*chunked(*data[:2]))  # with the client that there is
 
 
-@pytest.mark.parametrize("name", ["POLKClassifier", "POLKRegressor"])
-def test_parameters_are_those_of_the_plain_estimator(name):
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("POLKClassifier", ["logistic"]),
+        ("POLKRegressor", ["huber"]),
+        ("COLKRegressor", ["cvar"]),
+        ("SPPPOTIntensity", []),
+    ],
+)
+def test_parameters_are_those_of_the_plain_estimator(name, first):
     plain, mine = getattr(parsimon, name), getattr(parsimon.dask, name)
     assert mine().get_params() == {**plain().get_params(), "client": None}
-    assert mine("huber" if name.endswith("Regressor") else "logistic").loss != plain().loss
+    assert mine(*first).get_params() == {**plain(*first).get_params(), "client": None}
     with pytest.raises(ValueError, match="learning_rate must be"):
         mine(learning_rate=-1).fit(np.zeros((3, 1)), [0, 1, 0])
 

@@ -85,8 +85,13 @@ class Plan:
 
     @property
     def squared(self) -> bool:
-        """Whether the loss is squared, and weights are solved at once."""
-        return bool(self.estimator._core_loss(self.outputs).is_squared)
+        """Whether weights are solved at once: the mean loss is minimised, and is squared."""
+        return not self.has_risk and bool(self.estimator._core_loss(self.outputs).is_squared)
+
+    @property
+    def has_risk(self) -> bool:
+        """Whether a risk is minimised in the place of the mean loss."""
+        return getattr(self.estimator, "risk", None) is not None
 
     @property
     def budget(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -208,12 +208,11 @@ def draw(size: int, count: int, seed: int, number: int) -> NDArray[np.int64]:
     return np.asarray(np.sort(random.permutation(size)[:count]), dtype=np.int64)
 
 
-def shares(summary: Summary, most: int) -> dict[int, int]:
+def shares(numbers: Sequence[int], sizes: Sequence[int], most: int) -> dict[int, int]:
     """Return how many samples of each part make so many in all, each at least one."""
-    scale = min(1.0, most / summary.total)
+    scale = min(1.0, most / sum(sizes))
     return {
-        number: max(1, round(scale * samples))
-        for number, samples in zip(summary.numbers, summary.samples, strict=True)
+        number: max(1, round(scale * size)) for number, size in zip(numbers, sizes, strict=True)
     }
 
 
