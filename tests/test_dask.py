@@ -21,6 +21,7 @@ import dask
 import dask.array as da
 from distributed import Client, LocalCluster
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import parsimon
 from parsimon import distributed, load
@@ -174,6 +175,96 @@ def test_the_next_day_of_a_density(client, points, tmp_path):
     np.testing.assert_array_equal(
         load(tmp_path / "model.parsimon").score_samples(grid), model.score_samples(grid)
     )
+
+
+# Of how many parts a late one waits for, and whether they are all there.
+OTHERS, OTHERS_ARE_THERE = set(), threading.Event()
+
+
+def late(block, block_info=None):
+    number = block_info[0]["chunk-location"][0]
+    if number == 0:
+        assert OTHERS_ARE_THERE.wait(timeout=120)
+    else:
+        OTHERS.add(number)
+        if len(OTHERS) == 3:
+            OTHERS_ARE_THERE.set()
+    return block
+
+
+def test_a_part_that_comes_last_does_not_change_the_model(fitted, data):
+    X, y = chunked(*data[:2])
+    OTHERS.clear(), OTHERS_ARE_THERE.clear()
+    side_by_side = {**QUIET, "n_workers": 1, "threads_per_worker": 4, "processes": False}
+    with LocalCluster(**side_by_side) as cluster, Client(cluster, set_as_default=False) as client:
+        other = make(client).fit(X.map_blocks(late, dtype=float), y)
+    assert OTHERS_ARE_THERE.is_set()
+    np.testing.assert_array_equal(other.dictionary_, fitted.dictionary_)
+    np.testing.assert_array_equal(other.weights_, fitted.weights_)
+
+
+def test_the_next_day_in_a_new_process(client, data, tmp_path):
+    X, y, *_ = data
+    model = make(client).fit(*chunked(X[:500], y[:500]))
+    (tmp_path / "model.pickle").write_bytes(pickle.dumps(model))
+    np.savez(tmp_path / "day.npz", X=X[500:], y=y[500:])
+    python(f"""
+        import pickle
+        import numpy as np
+        import dask.array as da
+        from distributed import Client, LocalCluster
+        if __name__ == "__main__":
+            folder = {str(tmp_path)!r}
+            with open(folder + "/model.pickle", "rb") as file:
+                model = pickle.load(file)
+            day = np.load(folder + "/day.npz")
+            X, y = da.from_array(day["X"], chunks=(250, -1)), da.from_array(day["y"], chunks=250)
+            with LocalCluster(n_workers=1, processes=False, **{QUIET!r}) as cluster:
+                with Client(cluster):
+                    model.partial_fit(X, y)
+            np.save(folder + "/weights.npy", model.weights_)
+    """)
+    model.partial_fit(*chunked(X[500:], y[500:]))
+    found = np.load(tmp_path / "weights.npy")
+    scale = np.abs(model.weights_).max()
+    np.testing.assert_allclose(found, model.weights_, rtol=0, atol=1e-9 * scale)
+
+
+@pytest.mark.slow
+def test_thirty_daily_files_are_as_good_as_one_pass(client, tmp_path):
+    X, y = make_multidist(4000, random_state=0)
+    model, one = POLKClassifier(client=client, random_state=0), parsimon.POLKClassifier()
+    one.set_params(random_state=0)
+    for day in range(30):
+        rows = slice(100 * day, 100 * (day + 1))
+        np.savez(tmp_path / f"{day}.npz", X=X[rows], y=y[rows])
+        halves = [slice(0, 50), slice(50, 100)]
+        model.partial_fit(
+            [dask.delayed(read)(tmp_path / f"{day}.npz", "X", half) for half in halves],
+            [dask.delayed(read)(tmp_path / f"{day}.npz", "y", half) for half in halves],
+        )
+        one.partial_fit(X[rows], y[rows])
+    assert model.score(X[3000:], y[3000:]) > one.score(X[3000:], y[3000:]) - 0.01
+    assert model.model_order_ <= 1.5 * one.model_order_
+
+
+def read(path, name, rows):
+    return np.load(path)[name][rows]
+
+
+def test_a_first_day_of_one_class(client, labelled):
+    X, y, X_test, y_test = labelled
+    first, names = y == 0, np.array(["a", "b", "c", "d", "e"])
+    model = POLKClassifier(client=client, random_state=0)
+    with pytest.raises(ValueError, match=r"only one class, 'a'\. If others come later"):
+        model.partial_fit(X[first], names[y[first]])
+    with pytest.raises(ValueError, match=r"only one class, 0\."):
+        model.fit(X[first], y[first])
+    model.partial_fit(X[first], names[y[first]], classes=names)
+    assert model.classes_.tolist() == names.tolist()
+    assert set(model.predict(X[first])) == {"a"}
+    model.partial_fit(X, names[y])
+    assert model.score(X_test, names[y_test]) > 0.9
 
 
 def test_the_next_day(client, data):
@@ -347,6 +438,26 @@ def test_progress_is_shown(client, data, capsys):
     pytest.importorskip("tqdm")
     make(client, verbose=1).fit(*chunked(*data[:2]))
     assert "points=" in capsys.readouterr().err
+
+
+# Points are found among the samples of each part, and steps find them: a weighted sample is not a
+# repeated one, as for the plain estimators.
+NOT_EQUIVALENT = "points are found by steps of stochastic gradient descent"
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": NOT_EQUIVALENT,
+    "check_sample_weight_equivalence_on_sparse_data": NOT_EQUIVALENT,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("client")
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [POLKClassifier(), POLKRegressor(), COLKRegressor(), SPPPOTIntensity()],
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+)
+def test_checks_of_scikit_learn_in_memory(estimator, check):
+    check(estimator)
 
 
 # -- sentences ------------------------------------------------------------------------------------

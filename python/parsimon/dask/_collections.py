@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ._installed import Delayed, Future, delayed, is_dask_collection
 
@@ -134,7 +135,9 @@ def _answer(local: Any, method: str, options: dict[str, Any], part: Any) -> Any:
 
 def _cut(values: Any, counts: list[int] | None = None) -> Blocks:
     """Cut what is in memory into parts of so many rows, or of as many as are good."""
-    rows = values if hasattr(values, "shape") else np.asarray(values)
+    rows: Any = values if hasattr(values, "shape") else np.asarray(values)
+    if sparse.issparse(rows):
+        rows = rows.tocsr()  # others cannot be cut
     if not rows.shape:
         raise ValueError(
             f"Expected samples, or something for each of them; got a scalar: {values!r}."

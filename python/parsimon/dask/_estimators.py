@@ -77,10 +77,7 @@ class OnCluster:
         self : estimator
             The estimator.
         """
-        local = self._unfitted()
-        return self._learn(
-            X, y, sample_weight, lambda run, watch: distributed.fit(local, run, watch=watch)
-        )
+        return self._begin(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from more data, such as those of the next day.
@@ -100,12 +97,7 @@ class OnCluster:
         self : estimator
             The estimator.
         """
-        if "_model" not in self.__dict__:
-            return self.fit(X, y, sample_weight)
-        local = self._fitted_copy()
-        return self._learn(
-            X, y, sample_weight, lambda run, watch: distributed.partial_fit(local, run, watch=watch)
-        )
+        return self._go_on(X, y, sample_weight)
 
     def to_local(self) -> Any:
         """Return the plain estimator, which knows nothing of Dask.
@@ -134,6 +126,23 @@ class OnCluster:
 
     def _to_archive(self) -> Any:
         return self.to_local()._to_archive()
+
+    def _begin(self, X: Any, y: Any, weight: Any, **more: Any) -> Self:
+        local = self._unfitted()
+        return self._learn(
+            X, y, weight, lambda run, watch: distributed.fit(local, run, watch=watch, **more)
+        )
+
+    def _go_on(self, X: Any, y: Any, weight: Any, **more: Any) -> Self:
+        if "_model" not in self.__dict__:
+            return self._begin(X, y, weight, **more)
+        local = self._fitted_copy()
+        return self._learn(
+            X,
+            y,
+            weight,
+            lambda run, watch: distributed.partial_fit(local, run, watch=watch, **more),
+        )
 
     def _unfitted(self) -> Any:
         given = self.get_params(deep=False)  # type: ignore[attr-defined]
@@ -181,7 +190,7 @@ class OnCluster:
 
 
 @on_cluster(parsimon.POLKClassifier, OF_CLASSIFIERS)
-class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
+class POLKClassifier(OnCluster, parsimon.POLKClassifier):
     """:class:`parsimon.POLKClassifier` that learns from data on a cluster of Dask.
 
     Points are found by the workers, each among its own samples, and merged two by two; the weights
@@ -216,6 +225,29 @@ class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
     ...     model = POLKClassifier(client=client, random_state=0).fit(X, y)
     ...     labels = model.predict(X).compute()
     """
+
+    def partial_fit(  # type: ignore[override]
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from more data, such as those of the next day.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or list of delayed objects or futures
+            The samples.
+        y : the same
+            Their labels, in partitions of the same lengths. One that was never seen adds a class.
+        classes : array-like, optional
+            All labels, if some have no samples yet: the first data may then have a single one.
+        sample_weight : the same as y, optional
+            Weights of the samples, not negative.
+
+        Returns
+        -------
+        self : estimator
+            The estimator.
+        """
+        return self._go_on(X, y, sample_weight, classes=classes)
 
     def predict(self, X: Any) -> Any:
         """Return the most likely label of each sample, lazily for collections of Dask.
@@ -390,13 +422,7 @@ class SPPPOTIntensity(OnCluster, parsimon.SPPPOTIntensity):
         self : estimator
             The estimator.
         """
-        local = self._unfitted()
-        return self._learn(
-            X,
-            None,
-            sample_weight,
-            lambda run, watch: distributed.fit(local, run, watch=watch, exposure=exposure),
-        )
+        return self._begin(X, None, sample_weight, exposure=exposure)
 
     def partial_fit(  # type: ignore[override]
         self,
@@ -424,15 +450,7 @@ class SPPPOTIntensity(OnCluster, parsimon.SPPPOTIntensity):
         self : estimator
             The estimator.
         """
-        if "_model" not in self.__dict__:
-            return self.fit(X, sample_weight=sample_weight, exposure=exposure)
-        local = self._fitted_copy()
-        return self._learn(
-            X,
-            None,
-            sample_weight,
-            lambda run, watch: distributed.partial_fit(local, run, watch=watch, exposure=exposure),
-        )
+        return self._go_on(X, None, sample_weight, exposure=exposure)
 
     def score_samples(self, X: Any) -> Any:
         """Return the logarithm of the density at each point, lazily for collections of Dask.

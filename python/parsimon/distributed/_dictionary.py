@@ -219,7 +219,8 @@ def blank(estimator: Any, summary: Summary) -> Any:
         if len(classes) < 2:
             raise ValueError(
                 f"A classifier needs samples of at least 2 classes; y has only one class, "
-                f"{classes[0]!r}."
+                f"{classes.tolist()[0]!r}. If others come later, name them all: "
+                f"partial_fit(..., classes=[...])."
             )
         # Its sentence about labels that there are not.
         of_all(None if balanced else estimator.class_weight, classes, np.zeros((1, 1)))

@@ -45,6 +45,7 @@ def fit(
     map_reduce: MapReduce,
     *,
     watch: Watch = _silent,
+    classes: Any = None,
     exposure: float | None = None,
 ) -> Any:
     """Learn from data that are in parts, wherever these are.
@@ -68,6 +69,8 @@ def fit(
         their y.
     watch : callable, optional
         It is called as ``watch(phase, figures)`` whenever there is something to tell.
+    classes : array-like, optional
+        Of a classifier: labels of which there may be no samples before later data come.
     exposure : float, optional
         Of an intensity, as in its `fit`.
 
@@ -94,7 +97,7 @@ def fit(
     check_estimator(estimator)
     _check_no_exposure(estimator, exposure)
     watch("look", {})
-    summary = _summary(map_reduce(Look(estimator), add))
+    summary = _summary(map_reduce(Look(estimator), add), estimator, classes)
     made = blank(estimator, summary)
     _check_features(estimator, made, summary)
     seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
@@ -123,6 +126,7 @@ def partial_fit(
     map_reduce: MapReduce,
     *,
     watch: Watch = _silent,
+    classes: Any = None,
     exposure: float | None = None,
 ) -> Any:
     """Learn from more data that are in parts.
@@ -142,6 +146,8 @@ def partial_fit(
         As in :func:`fit`, for the new data.
     watch : callable, optional
         As in :func:`fit`.
+    classes : array-like, optional
+        Of a classifier: labels of which there may be no samples before later data come.
     exposure : float, optional
         Of an intensity, as in its `partial_fit`.
 
@@ -155,7 +161,7 @@ def partial_fit(
     learned = _learned(model)
     _check_no_exposure(model, exposure)
     watch("look", {})
-    summary = _summary(map_reduce(Look(clone(model)), add))
+    summary = _summary(map_reduce(Look(clone(model)), add), model, classes)
     _check_features(model, model, summary)
     made, core = _with_labels(model, summary)
     plan = _continued(learned, made, core, summary)
@@ -221,21 +227,25 @@ def check_estimator(estimator: Any) -> None:
         )
 
 
-def _summary(found: Any) -> Summary:
+def _summary(found: Any, estimator: Any, classes: Any) -> Summary:
     if not isinstance(found, Summary) or not found.numbers:
         raise ValueError("There are no samples in any of the partitions.")
     if found.classes:
         lacking = found.lacking(found.labels()[0])
         if lacking:
             warn(describe_missing(lacking))
-    return found
+    if classes is None:
+        return found
+    if not found.classes:
+        raise ValueError(f"classes are labels, of which {type(estimator).__name__} has none.")
+    return replace(found, announced=Labels.of_stream(None, classes, found.labels()[0]).classes)
 
 
 def _check_features(estimator: Any, made: Any, summary: Summary) -> None:
     if summary.features != made.n_features_in_:
         raise ValueError(
-            f"Partition {summary.numbers[0]}: its samples have {summary.features} features, but "
-            f"the model has learned {made.n_features_in_}."
+            f"Partition {summary.numbers[0]}: X has {summary.features} features, but "
+            f"{type(made).__name__} is expecting {made.n_features_in_} features as input."
         )
     words = estimator.kernel == "auto" and summary.features > MANY_FEATURES
     if words or (summary.features > MANY_FEATURES and is_primal(estimator, estimator.kernel, 1)):

@@ -43,6 +43,7 @@ class Summary:
     counts: tuple[Array, ...] = ()  # of samples of each class
     moments: tuple[Array, Array] | None = None  # mean and sum of squared differences of targets
     single: bool = True  # whether targets have one dimension
+    announced: NDArray[Any] | None = None  # labels of which there may be samples later
 
     @property
     def total(self) -> int:
@@ -52,7 +53,8 @@ class Summary:
     def labels(self) -> tuple[NDArray[Any], Array]:
         """Return all labels, and how many samples each has."""
         union = self.classes[0]
-        for classes in self.classes[1:]:
+        announced = () if self.announced is None else (self.announced,)
+        for classes in (*self.classes[1:], *announced):
             check_types(union, classes)
             union = np.union1d(union, classes)
         counts = np.zeros(len(union))
