@@ -160,6 +160,23 @@ def test_a_density_is_that_of_one_machine(density, points):
     np.testing.assert_allclose(density.intensity(grid, return_std=True)[1] > 0, True)
 
 
+READ = []
+
+
+def read_points(X, number):
+    READ.append(number)
+    return X
+
+
+def test_points_are_read_once_where_there_is_room(client, points, density):
+    READ.clear()
+    parts = [dask.delayed(read_points)(points[i : i + 500], i) for i in range(0, 2000, 500)]
+    model = SPPPOTIntensity(client=client).fit(parts)
+    np.testing.assert_array_equal(model.weights_, density.weights_)
+    # To look at them, and then to keep them.
+    assert sorted(READ) == sorted(2 * [0, 500, 1000, 1500])
+
+
 def test_the_next_day_of_a_density(client, points, tmp_path):
     inside = {"domain": (-5, 6), "half_life": 1500.0}
     days = points[:2000], points[2000:]
@@ -440,8 +457,8 @@ def test_progress_is_shown(client, data, capsys):
     assert "points=" in capsys.readouterr().err
 
 
-# Points are found among the samples of each part, and steps find them: a weighted sample is not a
-# repeated one, as for the plain estimators.
+# Steps find the points: a weighted sample is not a repeated one, as for the plain estimators. A
+# density has no such steps.
 NOT_EQUIVALENT = "points are found by steps of stochastic gradient descent"
 EXPECTED_FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": NOT_EQUIVALENT,
@@ -454,7 +471,9 @@ EXPECTED_FAILURES = {
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
     [POLKClassifier(), POLKRegressor(), COLKRegressor(), SPPPOTIntensity()],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILURES,
+    expected_failed_checks=lambda estimator: (
+        {} if isinstance(estimator, SPPPOTIntensity) else EXPECTED_FAILURES
+    ),
 )
 def test_checks_of_scikit_learn_in_memory(estimator, check):
     check(estimator)
