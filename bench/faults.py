@@ -45,7 +45,8 @@ def kills(count: int) -> list[dict[str, Any]]:
             usual = time.perf_counter() - begun
             for _ in range(count):
                 client.wait_for_workers(WORKERS, timeout=120)
-                nanny = list(cluster.workers.values())[random.integers(WORKERS)]
+                nannies = list(cluster.workers.values())  # one that starts again may be missing
+                nanny = nannies[random.integers(len(nannies))]
                 moment = float(random.uniform(0, usual))
                 timer = threading.Timer(moment, end, [nanny])
                 begun = time.perf_counter()
