@@ -470,7 +470,7 @@ EXPECTED_FAILURES = {
 @pytest.mark.usefixtures("client")
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
-    [POLKClassifier(), POLKRegressor(), COLKRegressor(), SPPPOTIntensity()],
+    [POLKClassifier(), POLKRegressor(), SPPPOTIntensity()],
     expected_failed_checks=lambda estimator: (
         {} if isinstance(estimator, SPPPOTIntensity) else EXPECTED_FAILURES
     ),
