@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from bench import machine, report
+from bench import faults, machine, report
 from bench.cli import positive_int
 from bench.report import Promise, Table, at_least, at_most, significant
 from bench.tasks import Task, mnist, multidist
@@ -50,11 +50,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--partitions", type=positive_int, default=16)
     add("--samples", type=positive_int, help="learn from this many only; no verdict")
     add("--rows", type=positive_int, default=ROWS, help="samples of the simulated data")
-    add("--only", choices=("clusters", "steps"), help="not what follows from the other")
+    add(
+        "--only",
+        choices=("clusters", "steps", "faults", "memory"),
+        help="one part of it; the last two, workers that die and 5 GB of samples for workers of "
+        "1 GB, are measured if they are asked for",
+    )
+    add("--kills", type=positive_int, default=50, help="workers that die one after the other")
+    add("--gigabytes", type=float, default=5.0, help="of samples, for --only memory")
+    add("--memory-limit", type=float, default=1.0, help="gigabytes of a worker")
+    add("--features", type=positive_int, default=100, help="of the samples, for --only memory")
     report.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.only in ("faults", "memory"):
+        return run_part(options)
     task = (mnist if options.task == "mnist" else multidist)(options.samples, 0)
     lines: list[dict[str, Any]] = []
     if options.only != "steps":
@@ -74,6 +85,21 @@ def run(options: argparse.Namespace) -> int:
         found |= {"costs": asdict(costs), "simulated": simulated}
     code, promises = report.verdict([] if options.samples or not lines else judge(lines))
     report.write_json(options, **found, promises=promises)
+    return code
+
+
+def run_part(options: argparse.Namespace) -> int:
+    """Measure what is only measured if it is asked for."""
+    if options.only == "faults":
+        lines = faults.kills(options.kills)
+        faults.table_of_kills(lines).show()
+        code, promises = report.verdict(faults.judge_kills(lines))
+    else:
+        given = options.gigabytes, options.memory_limit, options.features
+        lines = [faults.more_than_memory(*given)]
+        faults.table_of_memory(lines[0]).show()
+        code, promises = report.verdict(faults.judge_memory(lines[0]))
+    report.write_json(options, lines=lines, promises=promises)
     return code
 
 

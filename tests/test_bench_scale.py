@@ -2,10 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
 from bench_common import assert_missed
 
-from bench import scale
+from bench import faults, scale
 
 
 def test_steps_and_simulation(run_bench):
@@ -62,6 +63,38 @@ def test_phases():
         {"phase": "weights", "seconds": 4.0},
     ]
     assert scale.phases(history, 10.0) == dict(zip(scale.TIMES, (1.0, 2.0, 7.0), strict=True))
+
+
+def test_faults_are_counted():
+    lines = [
+        {"phase": "points", "in time": True, "apart": 1e-12, "seconds": 3.0},
+        {"phase": "weights", "in time": False, "apart": 0.0, "seconds": 2.0},
+        {"phase": "points", "in time": True, "apart": 0.0, "seconds": 5.0},
+    ]
+    assert faults.table_of_kills(lines).lines[0][:2] == ["points", "2"]
+    assert_missed(list(faults.judge_kills(lines)), None)
+    assert_missed(list(faults.judge_kills([{**lines[0], "apart": 1e-3}])), "changed")
+    assert_missed(list(faults.judge_kills([lines[1]])), "before the end")
+    assert faults.distance(np.ones(3), np.ones(2)) == np.inf
+    history = [{"phase": "look", "seconds": 0.0}, {"phase": "points", "seconds": 1.0}]
+    assert [faults.phase_at(history, moment) for moment in (0.5, 1.5)] == ["look", "points"]
+
+
+def test_memory_is_judged():
+    line = {"peak": 0.6, "limit": 1.0}
+    assert_missed(list(faults.judge_memory(line)), None)
+    assert_missed(list(faults.judge_memory({**line, "peak": 1.2})), "GB of memory")
+
+
+@pytest.mark.slow
+def test_faults_and_memory(run_bench):
+    code, out, result = run_bench("scale", "--only", "faults", "--kills", "1")
+    assert result["lines"][0]["apart"] <= faults.SAME
+    assert "A worker of 4 killed, 1 times" in out
+    arguments = ("--only", "memory", "--gigabytes", "0.02", "--features", "20")
+    code, _, result = run_bench("scale", *arguments)
+    assert code == 0
+    assert result["lines"][0]["samples"] == 125_000
 
 
 @pytest.mark.slow

@@ -8,15 +8,19 @@ import numpy as np
 import pytest
 
 from parsimon import (
+    COLKClassifier,
     COLKRegressor,
     POLKClassifier,
     POLKRegressor,
     SPPPOTClassifier,
+    SPPPOTIntensity,
     distributed,
     kernels,
     schedules,
 )
+from parsimon.colk._risk import finish_colk, own_measure
 from parsimon.datasets import make_multidist
+from parsimon.distributed._statistics import encoded
 from parsimon.export import dumps, loads
 
 
@@ -193,6 +197,74 @@ def test_other_losses_of_regression(measured, loss):
     assert np.sqrt((difference**2).mean()) < 0.1 * y.std()
 
 
+@pytest.fixture(scope="module")
+def skewed():
+    """Targets with a tail on one side, of which a risk and the mean loss make different models."""
+    random = np.random.default_rng(0)
+    X = random.uniform(-1, 1, size=(1600, 2))
+    tail = 0.3 * random.exponential(size=len(X)) * (X[:, 0] > 0)
+    y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2 + tail
+    return X[:800], y[:800], X[800:], y[800:]
+
+
+def worst(model, X, y):
+    losses = np.sort((model.predict(X) - y) ** 2)
+    return losses[-len(y) // 10 :].mean()
+
+
+@pytest.mark.parametrize("risk", ["semideviation", "cvar", "moments", "kl"])
+def test_a_risk_is_as_small_as_on_one_machine(skewed, risk):
+    X, y, X_test, y_test = skewed
+    one = COLKRegressor(risk=risk, random_state=0).fit(X, y)
+    model = distributed.fit(COLKRegressor(risk=risk, random_state=0), over(cut(X, y, 4)))
+    losses = [(each.predict(X_test) - y_test) ** 2 / 2 / y.var() for each in (model, one)]
+    share = np.full(len(y_test), 1 / len(y_test))
+    found, best = (own_measure(model)(each, share)[0] for each in losses)
+    assert found < 1.05 * best
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_weights_of_a_risk_minimise_it_over_all_samples(skewed, kept):
+    X, y, *_ = skewed
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, size=len(X))
+    parts = [(X[i::3], y[i::3], weight[i::3]) for i in range(3)]
+    run = over(parts)
+    if kept:
+        run.keep = lambda step, size: over([step(i, *part) for i, part in enumerate(parts)])
+    estimator = COLKRegressor(risk="cvar", regularization=1e-4, random_state=0)
+    model = distributed.fit(estimator, run)
+    one = loads(dumps(model))
+    joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+    samples = encoded(one, *joined)
+    finish_colk(one, one._model, samples)
+    assert model.objective_ == pytest.approx(one.objective_, rel=1e-3)
+    assert model.cvar_ == pytest.approx(one.cvar_, rel=0.01)
+    # The mean loss alone leads elsewhere.
+    mean = distributed.fit(COLKRegressor(risk=None, random_state=0), over(cut(X, y, 3)))
+    assert worst(model, X, y) < 0.95 * worst(mean, X, y)
+
+
+def test_the_next_day_of_a_risk(skewed):
+    X, y, X_test, y_test = skewed
+    model = distributed.fit(
+        COLKRegressor(risk="cvar", random_state=0), over(cut(X[:200], y[:200], 2))
+    )
+    before = worst(model, X_test, y_test)
+    for start in (200, 400, 600):
+        day = over(cut(X[start : start + 200], y[start : start + 200], 2))
+        model = distributed.partial_fit(model, day)
+    assert worst(model, X_test, y_test) < before
+    mean = COLKRegressor(risk=None, random_state=0).fit(X, y)
+    assert worst(model, X_test, y_test) < worst(mean, X_test, y_test)
+
+
+def test_a_risk_of_classification(labelled):
+    X, y, X_test, y_test = labelled
+    one = COLKClassifier(risk="cvar", random_state=0).fit(X, y)
+    model = distributed.fit(COLKClassifier(risk="cvar", random_state=0), over(cut(X, y, 3)))
+    assert model.score(X_test, y_test) > one.score(X_test, y_test) - 0.02
+
+
 def test_who_answers_first_does_not_matter(labelled):
     X, y, *_ = labelled
     parts = cut(X, y, 4)
@@ -225,6 +297,113 @@ def test_names_weights_and_empty_parts(labelled):
     model = distributed.fit(POLKClassifier(random_state=0), over(parts))
     assert model.feature_names_in_.tolist() == names
     assert model.score(frame, text) > 0.9
+
+
+# -- densities ------------------------------------------------------------------------------------
+
+
+def scattered(size, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(size, 2)) * [1.0, 0.5]
+    X[: size // 3] = 0.3 * X[: size // 3] + 1
+    return X
+
+
+def points_in(X, parts, weight=None):
+    rows = np.array_split(np.arange(len(X)), parts)
+    return over([(X[part], None, None if weight is None else weight[part]) for part in rows])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"bandwidth": 0.6, "regularization": 1e-3},
+        {"bandwidth": 0.6, "regularization": 1e-3, "domain": [(-2, 3), (-2, 2)]},
+        {"kernel": "matern", "bandwidth": 0.8, "regularization": 1e-3},
+        {"bandwidth": [0.6, 0.5], "regularization": 1e-3, "domain": [(-2, 3)] * 2, "periodic": [0]},
+        {"bandwidth": 0.6, "covariates": lambda X: X[:, :1] > 0},
+    ],
+)
+def test_a_density_of_parts_is_that_of_one_machine(given):
+    X, weight = scattered(900), np.random.default_rng(1).uniform(0, 2, size=900)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that some are outside
+        one = SPPPOTIntensity(**given).fit(X, sample_weight=weight, exposure=3.0)
+        run = points_in(X, 4, weight)
+        if "covariates" in given:  # a function of this test, which is not sent
+            run = over_here([(X[i::4], None, weight[i::4]) for i in range(4)])
+        model = distributed.fit(SPPPOTIntensity(**given), run, exposure=3.0)
+    inside = X[np.isfinite(one.score_samples(X))]
+    np.testing.assert_array_equal(model.domain_, one.domain_)
+    np.testing.assert_allclose(
+        model.score_samples(inside), one.score_samples(inside), rtol=0, atol=1e-9
+    )
+    np.testing.assert_allclose(model.intensity(inside), one.intensity(inside), rtol=1e-9)
+    np.testing.assert_allclose(model.coef_, one.coef_, rtol=0, atol=1e-9)
+    assert (model.n_points_, model.n_rejected_) == (one.n_points_, one.n_rejected_)
+
+
+def over_here(parts):
+    return lambda step, combine: functools.reduce(
+        combine, [step(i, *part) for i, part in enumerate(parts)]
+    )
+
+
+def test_what_a_density_chooses_is_what_one_machine_does():
+    X = scattered(600)[:, :1]
+    one, model = SPPPOTIntensity().fit(X), distributed.fit(SPPPOTIntensity(), points_in(X, 3))
+    assert model.kernel_.bandwidth == pytest.approx(one.kernel_.bandwidth)
+    assert model.regularization_ == pytest.approx(one.regularization_)
+    np.testing.assert_allclose(model.score_samples(X), one.score_samples(X), rtol=0, atol=1e-9)
+
+
+def test_more_points_than_are_gathered(monkeypatch):
+    from parsimon.spppot import _choose
+
+    X, test = scattered(4000)[:, :1], scattered(1000, seed=1)[:, :1]
+    one = SPPPOTIntensity(domain=(-6, 6)).fit(X)
+    monkeypatch.setattr(_choose, "_MOST_SAMPLES", 800)
+    model = distributed.fit(SPPPOTIntensity(domain=(-6, 6)), points_in(X, 5))
+    assert model.n_points_ == 4000
+    # A nat in a thousand points is what chance decides.
+    assert abs(model.score(test) - one.score(test)) < 5
+
+
+def test_the_next_day_of_a_density():
+    X = scattered(1200)
+    given = {"domain": [(-6, 6)] * 2, "bandwidth": 1.5, "regularization": 1e-3, "half_life": 500.0}
+    one = SPPPOTIntensity(**given).fit(X[:700]).partial_fit(X[700:])
+    model = distributed.fit(SPPPOTIntensity(**given), points_in(X[:700], 2))
+    before = model.score_samples(X)
+    later = distributed.partial_fit(loads(dumps(model)), points_in(X[700:], 3))
+    np.testing.assert_allclose(later.score_samples(X), one.score_samples(X), rtol=0, atol=1e-9)
+    assert later.n_points_ == one.n_points_
+    np.testing.assert_array_equal(model.score_samples(X), before)
+    # A stream goes on from it.
+    np.testing.assert_allclose(
+        later.partial_fit(X[:100]).intensity(X), one.partial_fit(X[:100]).intensity(X), rtol=1e-9
+    )
+
+
+def test_densities_that_do_not_learn_from_parts():
+    X = scattered(200)
+    with pytest.raises(ValueError, match="solver='newton'"):
+        distributed.fit(SPPPOTIntensity(solver="sgd"), points_in(X, 2))
+    with pytest.raises(ValueError, match="neither budget"):
+        distributed.fit(SPPPOTIntensity(parsimony=1.0), points_in(X, 2))
+    with pytest.raises(ValueError, match="None of the samples"):
+        distributed.fit(SPPPOTIntensity(domain=[(9, 10)] * 2), points_in(X, 2))
+    with pytest.raises(ValueError, match="no samples in any"):
+        distributed.fit(SPPPOTIntensity(), over([(X[:0], None)]))
+    bad = np.where(np.arange(200)[:, None] == 150, np.nan, X)
+    with pytest.raises(ValueError, match="Partition 1: Input X contains NaN"):
+        distributed.fit(SPPPOTIntensity(), points_in(bad, 2))
+    with pytest.raises(ValueError, match="Partition 1: its samples have 1 features"):
+        distributed.fit(SPPPOTIntensity(), over([(X, None), (X[:, :1], None)]))
+    with pytest.raises(ValueError, match="exposure is of intensities"):
+        distributed.fit(POLKRegressor(), over([(X, X[:, 0])]), exposure=1.0)
+    with pytest.warns(UserWarning, match="samples are outside the domain"):
+        distributed.fit(SPPPOTIntensity(domain=[(-1, 1)] * 2), points_in(X, 2))
 
 
 # -- the next day ---------------------------------------------------------------------------------
@@ -329,8 +508,10 @@ def test_parts_that_lack_a_class_are_named(labelled):
         (POLKClassifier(solver="sgd"), "solver='newton'"),
         (POLKRegressor(refit=False), "refit=True"),
         (POLKClassifier(budget=schedules.AdaptiveBudget(20)), "AdaptiveBudget"),
-        (COLKRegressor(), "risk=None"),
-        (SPPPOTClassifier(), "POLK's classifier"),
+        (COLKRegressor(solver="sgd"), "solver='newton'"),
+        (SPPPOTClassifier(), "POLK's and COLK's classifiers"),
+        (POLKClassifier(compression="merge"), "compression='remove'"),
+        (POLKClassifier(refine=True), "refine=False"),
         (POLKClassifier(max_points=0), "max_points"),
     ],
 )

@@ -45,7 +45,7 @@ _PARTS = 4
 _CHOICE_STEPS = 15
 _STEPS = 30
 # Of an objective with kinks that are hardly rounded off.
-_MEASURE_STEPS = 300
+MEASURE_STEPS = 300
 
 # Points that a model may have after t samples, if their number is left to us: so many times
 # t^(2/3) in a stream, between what kernel methods with random points need for the fastest rates
@@ -183,6 +183,19 @@ def _solve_measured(
     The fewer losses count, the less is known about it: on the way to it from the minimiser of their
     mean, it is the place where samples that were held out have the smallest measure.
     """
+    of_mean, ridge, start, way = choose_measured(problem, normal, start, ridge, open_ended)
+    plain = problem.of_mean().minimise(start, normal, of_mean, _STEPS)
+    found = problem.minimise(plain, normal, ridge, MEASURE_STEPS)
+    return ridge, plain + way * (found - plain)
+
+
+def choose_measured(
+    problem: Problem, normal: Array, start: Array, ridge: float, open_ended: bool
+) -> tuple[float, float, Array, float]:
+    """Return the ridges for the mean and for the measure, a start, and how far to go to the latter.
+
+    The ridge that is given is kept unless it is open ended.
+    """
     mean = problem.of_mean()
     of_mean = ridge
     if open_ended and problem.loss.is_classification:
@@ -201,10 +214,7 @@ def _solve_measured(
         plain = learner.of_mean().minimise(start, share * normal, of_mean, _STEPS)
         found = learner.minimise(plain, share * normal, ridge, _STEPS)
         judged += [judge.error(plain + way * (found - plain))[1] for way in _WAYS]
-    way = _WAYS[int(judged.argmin())]
-    plain = mean.minimise(start, normal, of_mean, _STEPS)
-    found = problem.minimise(plain, normal, ridge, _MEASURE_STEPS)
-    return ridge, plain + way * (found - plain)
+    return of_mean, ridge, start, _WAYS[int(judged.argmin())]
 
 
 def _curvature_at_zero(loss: Any, outputs: int) -> float:

@@ -176,7 +176,7 @@ def _amplification(estimator: Any) -> float:
 
 
 # Losses of the latest samples, beside which those of new ones are judged.
-_LATEST = 1000
+LATEST = 1000
 # Samples per point from which on a stream knows enough to count some of them more than others.
 _PER_POINT = 10
 # What steps that only find points are prepared for, where nothing bounds the risk.
@@ -251,7 +251,7 @@ def weigh(estimator: Any, model: Any, X: Any, targets: Any, weight: Any) -> tupl
     known = (model.samples + len(losses)) * counts.mean() ** 2 / (counts**2).mean()
     share = min(1.0, known / (_PER_POINT * max(1, model.model_order)))
     counts = 1 + share * (counts[-len(losses) :] - 1)
-    estimator._latest_losses_ = latest[-_LATEST:]
+    estimator._latest_losses_ = latest[-LATEST:]
     return X, targets, counts * weight if len(weight) else counts
 
 
@@ -275,7 +275,7 @@ def finish_colk(estimator: Any, model: Any, samples: Samples) -> None:
     """Minimise the objective, risk and all, over the weights on the dictionary found."""
     finish_fit(estimator, model, samples, own_measure(estimator))
     found = [_losses(estimator, model, *columns) for columns in samples.blocks(1)]
-    estimator._latest_losses_ = np.concatenate(found)[-_LATEST:]
+    estimator._latest_losses_ = np.concatenate(found)[-LATEST:]
 
 
 def _heaviest(estimator: Any, samples: Samples) -> Samples:
@@ -375,7 +375,7 @@ def stored_losses(estimator: Any, outputs: int) -> dict[str, Any]:
 
     def losses(value: Any) -> bool:
         fits = value.ndim == 1 or (value.ndim == 2 and value.shape[1] in (2, 2 + outputs))
-        return fits and len(value) <= _LATEST and bool(np.isfinite(value).all())
+        return fits and len(value) <= LATEST and bool(np.isfinite(value).all())
 
     return {"_latest_losses_": losses} if weighs(estimator) else {}
 

@@ -3,6 +3,6 @@
 Needs Dask with its distributed scheduler: ``pip install 'parsimon[dask]'``.
 """
 
-from ._estimators import POLKClassifier, POLKRegressor
+from ._estimators import COLKRegressor, POLKClassifier, POLKRegressor, SPPPOTIntensity
 
-__all__ = ["POLKClassifier", "POLKRegressor"]
+__all__ = ["COLKRegressor", "POLKClassifier", "POLKRegressor", "SPPPOTIntensity"]

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from parsimon.distributed._density import Extent
 from parsimon.distributed._parts import Summary
 from parsimon.distributed._weights import Chain, with_shared, without_shared
 
@@ -71,7 +72,7 @@ class Cluster:
                     ]
                 )
             result = futures[0].result()
-        if isinstance(result, Summary) and result.size <= self._room():
+        if isinstance(result, (Summary, Extent)) and result.size <= self._room():
             self._hold()
         return result
 

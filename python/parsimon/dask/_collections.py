@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from ._installed import Delayed, Future, delayed, is_dask_collection
 
@@ -54,15 +56,28 @@ def blocks_of(values: Any, name: str) -> Blocks:
 
 def parts_of(X: Any, y: Any, weight: Any) -> tuple[list[tuple[Any, Any, Any]], float]:
     """Return parts of samples with their targets and weights, and their bytes if known."""
-    samples, targets = blocks_of(X, "X"), blocks_of(y, "y")
-    weights = None if weight is None else blocks_of(weight, "sample_weight")
-    _check_alike(samples, targets, "y")
-    if weights is None:
-        alone: list[Any] = [None] * len(samples.parts)
+    samples = blocks_of(X, "X")
+    others = [_beside(samples, y, "y"), _beside(samples, weight, "sample_weight")]
+    return list(zip(samples.parts, *others, strict=True)), samples.size
+
+
+def _beside(samples: Blocks, values: Any, name: str) -> list[Any]:
+    """Return what belongs to each part of the samples; what is in memory is cut as they are."""
+    if values is None:
+        return [None] * len(samples.parts)
+    rows = [count for count in samples.rows if count is not None]
+    if is_lazy(values) or len(rows) < len(samples.rows):
+        found = blocks_of(values, name)
     else:
-        _check_alike(samples, weights, "sample_weight")
-        alone = weights.parts
-    return list(zip(samples.parts, targets.parts, alone, strict=True)), samples.size
+        values = values if hasattr(values, "shape") else np.asarray(values)
+        if values.shape[:1] != (sum(rows),):
+            raise ValueError(
+                f"X has {sum(rows)} samples and {name} has the shape {tuple(values.shape)}: give "
+                f"one row of it for each sample."
+            )
+        found = _cut(values, rows)
+    _check_alike(samples, found, name)
+    return found.parts
 
 
 def ask(X: Any, local: Any, method: str, **options: Any) -> Any:
@@ -118,12 +133,22 @@ def _answer(local: Any, method: str, options: dict[str, Any], part: Any) -> Any:
     return make(values, index=part.index)
 
 
-def _cut(values: Any) -> Blocks:
-    rows = values if hasattr(values, "shape") else np.asarray(values)
-    starts = range(0, max(rows.shape[0], 1), _ROWS)
+def _cut(values: Any, counts: list[int] | None = None) -> Blocks:
+    """Cut what is in memory into parts of so many rows, or of as many as are good."""
+    rows: Any = values if hasattr(values, "shape") else np.asarray(values)
+    if sparse.issparse(rows):
+        rows = rows.tocsr()  # others cannot be cut
+    if not rows.shape:
+        raise ValueError(
+            f"Expected samples, or something for each of them; got a scalar: {values!r}."
+        )
+    size = rows.shape[0]
+    if counts is None:
+        counts = [min(_ROWS, size - start) for start in range(0, max(size, 1), _ROWS)]
+    edges = np.cumsum([0, *counts]).tolist()
     take = rows.iloc if hasattr(rows, "iloc") else rows
-    parts = [delayed(take[start : start + _ROWS], pure=False, traverse=False) for start in starts]
-    return Blocks(parts, [min(_ROWS, rows.shape[0] - start) for start in starts])
+    parts = [delayed(take[start:end], pure=False, traverse=False) for start, end in pairwise(edges)]
+    return Blocks(parts, list(counts))
 
 
 def _check_alike(samples: Blocks, others: Blocks, name: str) -> None:

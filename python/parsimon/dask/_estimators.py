@@ -14,10 +14,13 @@ import parsimon
 from parsimon import distributed
 from parsimon._callbacks import FitTasks
 from parsimon._classifier import _gives_probabilities
-from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS
+from parsimon._docs import OF_CLASSIFIERS, OF_REGRESSORS, OF_STEPS
 from parsimon._parameters import Class, dataclass_transform, estimator
 from parsimon._progress import progress
 from parsimon._sklearn import with_callbacks
+from parsimon.colk._risk import RISK_ENTRIES
+from parsimon.spppot._estimators import _ENTRIES as SPPPOT_ENTRIES
+from parsimon.spppot._learned import ENTRIES as POINTS
 
 from ._cluster import Cluster, client_of
 from ._collections import ask, is_lazy, parts_of
@@ -28,9 +31,9 @@ if TYPE_CHECKING:
 
 _ENTRIES = """
 compression : {"remove", "merge"}, default={default}
-    Has no effect here: points are always removed, as with "remove".
+    Only "remove" here.
 refine : bool or tuple, default={default}
-    Has no effect here: ``to_local().refine_on(X, y)`` moves the points, with samples in memory.
+    Only False here: ``to_local().refine_on(X, y)`` moves the points, with samples in memory.
 client : distributed.Client, optional
     By default the one that was made last.
 """
@@ -87,11 +90,9 @@ class OnCluster:
         self : estimator
             The estimator.
         """
-        local, tasks = self._unfitted(), FitTasks(self)
+        tasks = FitTasks(self)
         tasks.begin(0)
-        self._learn(
-            X, y, sample_weight, lambda run, watch: distributed.fit(local, run, watch=watch)
-        )
+        self._begin(X, y, sample_weight)
         tasks.end()
         return self
 
@@ -113,12 +114,7 @@ class OnCluster:
         self : estimator
             The estimator.
         """
-        if "_model" not in self.__dict__:
-            return self.fit(X, y, sample_weight)
-        local = self._fitted_copy()
-        return self._learn(
-            X, y, sample_weight, lambda run, watch: distributed.partial_fit(local, run, watch=watch)
-        )
+        return self._go_on(X, y, sample_weight)
 
     def to_local(self) -> Any:
         """Return the plain estimator, which knows nothing of Dask.
@@ -147,6 +143,23 @@ class OnCluster:
 
     def _to_archive(self) -> Any:
         return self.to_local()._to_archive()
+
+    def _begin(self, X: Any, y: Any, weight: Any, **more: Any) -> Self:
+        local = self._unfitted()
+        return self._learn(
+            X, y, weight, lambda run, watch: distributed.fit(local, run, watch=watch, **more)
+        )
+
+    def _go_on(self, X: Any, y: Any, weight: Any, **more: Any) -> Self:
+        if "_model" not in self.__dict__:
+            return self._begin(X, y, weight, **more)
+        local = self._fitted_copy()
+        return self._learn(
+            X,
+            y,
+            weight,
+            lambda run, watch: distributed.partial_fit(local, run, watch=watch, **more),
+        )
 
     def _unfitted(self) -> Any:
         given = self.get_params(deep=False)  # type: ignore[attr-defined]
@@ -194,7 +207,7 @@ class OnCluster:
 
 
 @on_cluster(parsimon.POLKClassifier, OF_CLASSIFIERS, _ENTRIES)
-class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
+class POLKClassifier(OnCluster, parsimon.POLKClassifier):
     """:class:`parsimon.POLKClassifier` that learns from data on a cluster of Dask.
 
     Points are found by the workers, each among its own samples, and merged two by two; the weights
@@ -230,6 +243,29 @@ class POLKClassifier(OnCluster, parsimon.POLKClassifier):  # type: ignore[misc]
 
     _: KW_ONLY
     client: Any = None
+
+    def partial_fit(  # type: ignore[override]
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn from more data, such as those of the next day.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or list of delayed objects or futures
+            The samples.
+        y : the same
+            Their labels, in partitions of the same lengths. One that was never seen adds a class.
+        classes : array-like, optional
+            All labels, if some have no samples yet: the first data may then have a single one.
+        sample_weight : the same as y, optional
+            Weights of the samples, not negative.
+
+        Returns
+        -------
+        self : estimator
+            The estimator.
+        """
+        return self._go_on(X, y, sample_weight, classes=classes)
 
     def predict(self, X: Any) -> Any:
         """Return the most likely label of each sample, lazily for collections of Dask.
@@ -304,3 +340,166 @@ class POLKRegressor(OnCluster, parsimon.POLKRegressor):
         if return_std:
             raise ValueError("Standard deviations are of samples in memory: use to_local().")
         return ask(X, self.to_local(), "predict")
+
+
+@on_cluster(parsimon.COLKRegressor, OF_REGRESSORS, RISK_ENTRIES, _ENTRIES)
+class COLKRegressor(OnCluster, parsimon.COLKRegressor):
+    """:class:`parsimon.COLKRegressor` that learns from data on a cluster of Dask.
+
+    Points are found as :class:`POLKRegressor` does. A risk is a function of all losses together:
+    in each round, every worker sends the losses of its samples, 8 bytes each, and is told how much
+    each of them counts; gradients are then sums as those of the mean loss are.
+
+    Parameters
+    ----------
+    {risk, risk_weight, moment_order, level, clip, loss, kernel, gamma, learning_rate,
+    tracking_rate, parsimony, budget, max_points, compression, solver, schedule, tracking_schedule,
+    regularization, batch_size, epochs, shuffle, average, half_life, normalize_y, refit, dtype,
+    n_jobs, random_state, verbose, client}
+
+    Attributes
+    ----------
+    history_ : list of dict
+        What was done: "phase", "seconds" since the beginning and, of weights, "rounds", mean "loss"
+        or risk, and "points".
+    {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, kernel_,
+    learning_rate_, regularization_, budget_, epochs_, objective_, value_at_risk_, cvar_}
+    """
+
+    _: KW_ONLY
+    client: Any = None
+
+    def predict(self, X: Any) -> Any:
+        """Return the predicted target of each sample, lazily for collections of Dask.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, list of delayed objects or futures, or array-like
+            The samples.
+
+        Returns
+        -------
+        predictions : of the same kind
+            As the targets in training.
+        """
+        return ask(X, self.to_local(), "predict") if is_lazy(X) else super().predict(X)
+
+
+@on_cluster(parsimon.SPPPOTIntensity, OF_STEPS, SPPPOT_ENTRIES, POINTS, _ENTRIES)
+class SPPPOTIntensity(OnCluster, parsimon.SPPPOTIntensity):
+    """:class:`parsimon.SPPPOTIntensity` that learns from points on a cluster of Dask.
+
+    All that the density needs of its points are sums of kernels at the points of a grid: each
+    worker adds up its own, and the weights are solved from the total, as on one machine. The domain
+    is that of all points; what is left to us besides is chosen on at most 50,000 of them. Needs
+    ``solver="newton"`` and neither budget nor parsimony.
+
+    Parameters
+    ----------
+    {domain, window, periodic, covariates, grid_size, kernel, bandwidth, scales, solver,
+    learning_rate, parsimony, budget, schedule, batch_size, gradient, regularization, epochs,
+    shuffle, n_jobs, random_state, verbose, client}
+    mirror, method, average
+        Of ``solver="sgd"``, which does not learn from parts.
+    half_life : float, "auto" or None, default="auto"
+        The number of points after which a point counts half, from one `partial_fit` to the next;
+        "auto" and None: nothing is forgotten.
+
+    Attributes
+    ----------
+    history_ : list of dict
+        What was done: "phase", "seconds" since the beginning, and figures.
+    {dictionary_, weights_, model_order_, expansion_, coef_, coef_std_, domain_, window_, volume_,
+    nodes_, integral_, scales_, exposure_, n_points_, n_rejected_, n_features_in_, kernel_,
+    regularization_, epochs_}
+    """
+
+    _: KW_ONLY
+    client: Any = None
+
+    def fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        *,
+        sample_weight: Any = None,
+        exposure: float | None = None,
+    ) -> Self:
+        """Learn from all points, forgetting what was learned before.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or list of delayed objects or futures
+            The points. What is in memory here is cut into parts of 10,000 rows.
+        y : None
+            Ignored; present by convention.
+        sample_weight : the same as X, optional
+            How many points each of them stands for.
+        exposure : float, optional
+            For how long, or how many times, these points were looked for.
+
+        Returns
+        -------
+        self : estimator
+            The estimator.
+        """
+        return self._begin(X, None, sample_weight, exposure=exposure)
+
+    def partial_fit(  # type: ignore[override]
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        *,
+        sample_weight: Any = None,
+        exposure: float | None = None,
+    ) -> Self:
+        """Learn from more points, such as those of the next day, with the settings of the first.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or list of delayed objects or futures
+            The points.
+        y : None
+            Ignored; present by convention.
+        sample_weight : the same as X, optional
+            How many points each of them stands for.
+        exposure : float, optional
+            For how long these points were looked for; with all of a stream or with none.
+
+        Returns
+        -------
+        self : estimator
+            The estimator.
+        """
+        return self._go_on(X, None, sample_weight, exposure=exposure)
+
+    def score_samples(self, X: Any) -> Any:
+        """Return the logarithm of the density at each point, lazily for collections of Dask.
+
+        {X -> log_density}
+        """
+        return ask(X, self.to_local(), "score_samples") if is_lazy(X) else super().score_samples(X)
+
+    def intensity(self, X: Any, *, return_std: bool = False) -> Any:
+        """Return the intensity at each point, lazily for collections of Dask.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, list of delayed objects or futures, or array-like
+            The points.
+        return_std : bool, default=False
+            Whether to return standard deviations, too; of points in memory only.
+
+        Returns
+        -------
+        intensity : of the same kind
+            Expected points per unit of volume, and of exposure if that was given; 0 outside the
+            domain.
+        std : ndarray
+            If asked for.
+        """
+        if not is_lazy(X):
+            return super().intensity(X, return_std=return_std)
+        if return_std:
+            raise ValueError("Standard deviations are of points in memory: use to_local().")
+        return ask(X, self.to_local(), "intensity")

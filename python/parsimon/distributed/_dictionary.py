@@ -85,8 +85,13 @@ class Plan:
 
     @property
     def squared(self) -> bool:
-        """Whether the loss is squared, and weights are solved at once."""
-        return bool(self.estimator._core_loss(self.outputs).is_squared)
+        """Whether weights are solved at once: the mean loss is minimised, and is squared."""
+        return not self.has_risk and bool(self.estimator._core_loss(self.outputs).is_squared)
+
+    @property
+    def has_risk(self) -> bool:
+        """Whether a risk is minimised in the place of the mean loss."""
+        return getattr(self.estimator, "risk", None) is not None
 
     @property
     def budget(self) -> float:
@@ -214,7 +219,8 @@ def blank(estimator: Any, summary: Summary) -> Any:
         if len(classes) < 2:
             raise ValueError(
                 f"A classifier needs samples of at least 2 classes; y has only one class, "
-                f"{classes[0]!r}."
+                f"{classes.tolist()[0]!r}. If others come later, name them all: "
+                f"partial_fit(..., classes=[...])."
             )
         # Its sentence about labels that there are not.
         of_all(None if balanced else estimator.class_weight, classes, np.zeros((1, 1)))

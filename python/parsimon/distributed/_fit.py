@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
@@ -22,6 +22,7 @@ from parsimon._primal import is_primal
 from parsimon._stream import Samples
 from parsimon.schedules import AdaptiveBudget
 
+from ._density import fit_intensity, go_on_with_intensity, is_intensity
 from ._dictionary import Merge, Plan, Scout, blank, describe_missing
 from ._parts import Draw, Look, Summary, shares
 from ._statistics import Statistics, encoded, fingerprint, packed, unpacked
@@ -39,25 +40,39 @@ def _silent(phase: str, figures: dict[str, float]) -> None:
     pass
 
 
-def fit(estimator: Any, map_reduce: MapReduce, *, watch: Watch = _silent) -> Any:
+def fit(
+    estimator: Any,
+    map_reduce: MapReduce,
+    *,
+    watch: Watch = _silent,
+    classes: Any = None,
+    exposure: float | None = None,
+) -> Any:
     """Learn from data that are in parts, wherever these are.
 
     Settings are chosen on some samples of each part; each part finds points, which are merged two
     by two, and compressed each time; the weights on them are solved from sums over all parts, at
-    once for the squared loss and otherwise in rounds.
+    once for the squared loss and otherwise in rounds. A risk is of all losses together: in each
+    of its rounds, the one who asks gets the loss of every sample. Of an intensity, all that is
+    needed of the points are sums of kernels: its weights are solved from them as on one machine.
 
     Parameters
     ----------
-    estimator : POLKClassifier, POLKRegressor, or COLKClassifier or COLKRegressor without risk
+    estimator : POLKClassifier, POLKRegressor, COLKClassifier, COLKRegressor or SPPPOTIntensity
         With ``solver="newton"``. It is not changed.
     map_reduce : callable
         ``map_reduce(step, combine)`` calls ``step(number, X, y)``, or ``step(number, X, y,
         sample_weight)``, for each part of the data, which are numbered 0, 1, ..., and returns
         ``combine(...combine(combine(first, second), third)..., last)`` of what that returned, in
         any grouping, but always the same one: then the model does not depend on who does what. All
-        these can be pickled. ``step.name`` says what is done.
+        these can be pickled. ``step.name`` says what is done. Points of an intensity have None as
+        their y.
     watch : callable, optional
         It is called as ``watch(phase, figures)`` whenever there is something to tell.
+    classes : array-like, optional
+        Of a classifier: labels of which there may be no samples before later data come.
+    exposure : float, optional
+        Of an intensity, as in its `fit`.
 
     Returns
     -------
@@ -77,9 +92,12 @@ def fit(estimator: Any, map_reduce: MapReduce, *, watch: Watch = _silent) -> Any
     >>> model.score(X, y) > 0.9
     True
     """
+    if is_intensity(estimator):
+        return fit_intensity(estimator, map_reduce, watch, exposure)
     check_estimator(estimator)
+    _check_no_exposure(estimator, exposure)
     watch("look", {})
-    summary = _summary(map_reduce(Look(estimator), add))
+    summary = _summary(map_reduce(Look(estimator), add), estimator, classes)
     made = blank(estimator, summary)
     _check_features(estimator, made, summary)
     seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
@@ -96,11 +114,21 @@ def fit(estimator: Any, map_reduce: MapReduce, *, watch: Watch = _silent) -> Any
     if plan.squared:
         core, numbers = task.exactly(core, None)
         return task.finish(core, numbers=numbers, error=found.error)
+    if plan.has_risk:
+        core, ridge, how = task.measured(core, samples)
+        return task.finish(core, ridge=ridge, measured=how, error=found.error)
     core, ridge, against_rest = task.in_rounds(core, samples)
     return task.finish(core, ridge=ridge, against_rest=against_rest, error=found.error)
 
 
-def partial_fit(model: Any, map_reduce: MapReduce, *, watch: Watch = _silent) -> Any:
+def partial_fit(
+    model: Any,
+    map_reduce: MapReduce,
+    *,
+    watch: Watch = _silent,
+    classes: Any = None,
+    exposure: float | None = None,
+) -> Any:
     """Learn from more data that are in parts.
 
     The earlier samples stay in the model's statistics: exactly what they said about its points for
@@ -118,15 +146,22 @@ def partial_fit(model: Any, map_reduce: MapReduce, *, watch: Watch = _silent) ->
         As in :func:`fit`, for the new data.
     watch : callable, optional
         As in :func:`fit`.
+    classes : array-like, optional
+        Of a classifier: labels of which there may be no samples before later data come.
+    exposure : float, optional
+        Of an intensity, as in its `partial_fit`.
 
     Returns
     -------
     estimator
         A fitted one.
     """
+    if is_intensity(model):
+        return go_on_with_intensity(model, map_reduce, watch, exposure)
     learned = _learned(model)
+    _check_no_exposure(model, exposure)
     watch("look", {})
-    summary = _summary(map_reduce(Look(clone(model)), add))
+    summary = _summary(map_reduce(Look(clone(model)), add), model, classes)
     _check_features(model, model, summary)
     made, core = _with_labels(model, summary)
     plan = _continued(learned, made, core, summary)
@@ -149,7 +184,13 @@ def partial_fit(model: Any, map_reduce: MapReduce, *, watch: Watch = _silent) ->
         core, numbers = task.exactly(core, _least_squares(core, learned, past, share))
         return task.finish(core, numbers=numbers, error=error)
     core = task.go_on(core, past, learned)
-    return task.finish(core, ridge=learned.ridge, against_rest=learned.against_rest, error=error)
+    known = {name: getattr(learned, name) for name in ("ridge", "against_rest", "measured")}
+    return task.finish(core, **known, error=error)
+
+
+def _check_no_exposure(estimator: Any, exposure: float | None) -> None:
+    if exposure is not None:
+        raise ValueError(f"exposure is of intensities; {type(estimator).__name__} has none.")
 
 
 def check_estimator(estimator: Any) -> None:
@@ -159,16 +200,21 @@ def check_estimator(estimator: Any) -> None:
             f"An estimator of parsimon can learn from parts; got {type(estimator).__name__}."
         )
     given: dict[str, Any] = estimator.get_params(deep=False)
-    if not {"solver", "refit", "parsimony"} <= given.keys() or given.get("risk") is not None:
+    learns = is_classifier(estimator) or is_regressor(estimator)
+    if not learns or not {"solver", "parsimony", "max_points"} <= given.keys():
         raise ValueError(
-            "POLK's classifier and regressor learn from parts, and COLK's with risk=None: a risk "
-            "is no sum over samples."
+            "POLK's and COLK's classifiers and regressors learn from parts, and intensities."
         )
     estimator._check_parameters()
-    if given["solver"] != "newton" or not given["refit"]:
+    if given["solver"] != "newton" or not given.get("refit", True):
         raise ValueError(
             "Parts of data learn with solver='newton' and refit=True: steps of solver='sgd' are no "
             "sums over samples."
+        )
+    if given.get("refine") or given["compression"] != "remove":
+        raise ValueError(
+            "Points of parts are samples that somebody has: give refine=False and "
+            "compression='remove' to learn from parts of data."
         )
     if isinstance(given["budget"], AdaptiveBudget):
         raise ValueError(
@@ -181,21 +227,25 @@ def check_estimator(estimator: Any) -> None:
         )
 
 
-def _summary(found: Any) -> Summary:
+def _summary(found: Any, estimator: Any, classes: Any) -> Summary:
     if not isinstance(found, Summary) or not found.numbers:
         raise ValueError("There are no samples in any of the partitions.")
     if found.classes:
         lacking = found.lacking(found.labels()[0])
         if lacking:
             warn(describe_missing(lacking))
-    return found
+    if classes is None:
+        return found
+    if not found.classes:
+        raise ValueError(f"classes are labels, of which {type(estimator).__name__} has none.")
+    return replace(found, announced=Labels.of_stream(None, classes, found.labels()[0]).classes)
 
 
 def _check_features(estimator: Any, made: Any, summary: Summary) -> None:
     if summary.features != made.n_features_in_:
         raise ValueError(
-            f"Partition {summary.numbers[0]}: its samples have {summary.features} features, but "
-            f"the model has learned {made.n_features_in_}."
+            f"Partition {summary.numbers[0]}: X has {summary.features} features, but "
+            f"{type(made).__name__} is expecting {made.n_features_in_} features as input."
         )
     words = estimator.kernel == "auto" and summary.features > MANY_FEATURES
     if words or (summary.features > MANY_FEATURES and is_primal(estimator, estimator.kernel, 1)):
@@ -208,7 +258,7 @@ def _check_features(estimator: Any, made: Any, summary: Summary) -> None:
 
 def _gathered(made: Any, run: MapReduce, summary: Summary, seed: int) -> Samples:
     most = max(min(_GATHERED, _GATHERED_NUMBERS // summary.features), 1)
-    drawn = run(Draw(clone(made), shares(summary, most), seed), add)
+    drawn = run(Draw(clone(made), shares(summary.numbers, summary.samples, most), seed), add)
     nameless = copy.copy(made)
     # What was drawn has no names any more.
     nameless.__dict__.pop("feature_names_in_", None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -43,6 +43,7 @@ class Summary:
     counts: tuple[Array, ...] = ()  # of samples of each class
     moments: tuple[Array, Array] | None = None  # mean and sum of squared differences of targets
     single: bool = True  # whether targets have one dimension
+    announced: NDArray[Any] | None = None  # labels of which there may be samples later
 
     @property
     def total(self) -> int:
@@ -52,7 +53,8 @@ class Summary:
     def labels(self) -> tuple[NDArray[Any], Array]:
         """Return all labels, and how many samples each has."""
         union = self.classes[0]
-        for classes in self.classes[1:]:
+        announced = () if self.announced is None else (self.announced,)
+        for classes in (*self.classes[1:], *announced):
             check_types(union, classes)
             union = np.union1d(union, classes)
         counts = np.zeros(len(union))
@@ -208,12 +210,11 @@ def draw(size: int, count: int, seed: int, number: int) -> NDArray[np.int64]:
     return np.asarray(np.sort(random.permutation(size)[:count]), dtype=np.int64)
 
 
-def shares(summary: Summary, most: int) -> dict[int, int]:
+def shares(numbers: Sequence[int], sizes: Sequence[int], most: int) -> dict[int, int]:
     """Return how many samples of each part make so many in all, each at least one."""
-    scale = min(1.0, most / summary.total)
+    scale = min(1.0, most / sum(sizes))
     return {
-        number: max(1, round(scale * samples))
-        for number, samples in zip(summary.numbers, summary.samples, strict=True)
+        number: max(1, round(scale * size)) for number, size in zip(numbers, sizes, strict=True)
     }
 
 

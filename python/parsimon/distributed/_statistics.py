@@ -269,7 +269,8 @@ def weight_of_classes(model: Any, targets: Array) -> Array:
         )[0]
         return found
     counts = model._counts_
-    balanced: Array = counts.sum() / (len(counts) * counts)
+    # Of a label that was announced there may be no samples.
+    balanced: Array = counts.sum() / (len(counts) * np.maximum(counts, 1.0))
     return np.asarray(balanced[targets[:, 0].astype(int)])
 
 

@@ -13,9 +13,10 @@ from sklearn.base import clone, is_classifier
 from threadpoolctl import threadpool_limits
 
 from parsimon import _core
-from parsimon._newton import _choose_form, _curvature_at_zero
+from parsimon._newton import _choose_form, _curvature_at_zero, choose_measured
 from parsimon._problem import precision, problem_of
 from parsimon._stream import NOTHING_SPECIAL, Samples
+from parsimon.colk._risk import LATEST, own_measure
 
 from ._dictionary import Plan
 from ._statistics import LEAST_RIDGE, Statistics, fingerprint, solve
@@ -24,6 +25,14 @@ from ._weights import Chain, Coordinates, Exact, Past, Summed, add
 Array = NDArray[np.float64]
 MapReduce = Callable[[Any, Callable[[Any, Any], Any]], Any]
 Watch = Callable[[str, dict[str, float]], None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How weights of a risk are found: from those of the mean loss, on the way to its minimum."""
+
+    of_mean: float  # ridge of the mean loss, in units of the kernel
+    way: float
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,7 @@ class Learned:
     ridge: float = 0.0
     against_rest: bool = False
     numbers: tuple[Array, Array] | None = None  # of the squared loss: those beside H and r
+    measured: Measured | None = None
     error: float = 0.0  # by how much the tree of compressions has moved the function
 
 
@@ -88,8 +98,44 @@ class Task:
         core = self._solved(core, start, ridge, against_rest, None)
         return core, ridge * unit**2, against_rest
 
+    def measured(self, core: Any, samples: Samples) -> tuple[Any, float, Measured]:
+        """Return the solved model of a risk, its ridge, and how it was found.
+
+        Both ridges, and how far to go from the minimum of the mean loss to that of the risk, are
+        chosen on some samples.
+        """
+        unit, given = _unit(core), self._made.regularization
+        loss = self._made._core_loss(self._plan.outputs)
+        with threadpool_limits(limits=1, user_api="blas"):
+            problem = problem_of(core, samples, loss, unit)
+            problem.measure = own_measure(self._made)
+            normal = problem.curvature() * _curvature_at_zero(loss, self._plan.outputs)
+            per_sample = core.regularization if isinstance(given, str) else float(given)
+            least = LEAST_RIDGE * float(np.trace(normal)) * self._samples / len(samples)
+            ridge = max(per_sample * loss.regularizer_scale * self._samples / unit**2, least)
+            start = np.zeros_like(core.solution)
+            of_mean, ridge, start, way = choose_measured(
+                problem, normal, start, ridge, isinstance(given, str)
+            )
+        how = Measured(of_mean * unit**2, way)
+        core = self._solved(core, start, of_mean, False, None, rough=True)
+        self._shrink(core)
+        return self._of_risk(core, ridge * unit**2, how, None), ridge * unit**2, how
+
+    def _of_risk(self, core: Any, ridge: float, how: Measured, past: Past | None) -> Any:
+        unit = _unit(core)
+        start = np.asarray(core.solution) * unit
+        core = self._solved(core, start, how.of_mean / unit**2, False, past)
+        return self._solved(
+            core, np.asarray(core.solution) * unit, ridge / unit**2, False, past, way=how.way
+        )
+
     def go_on(self, core: Any, past: Past, learned: Learned) -> Any:
         """Return the model of another loss, solved for what came before and what is new."""
+        if learned.measured is not None:
+            core = self._of_risk(core, learned.ridge, learned.measured, past)
+            self._shrink(core)
+            return core
         unit, loss = _unit(core), self._made._core_loss(self._plan.outputs)
         ridge, given = learned.ridge, self._made.regularization
         if not isinstance(given, str):
@@ -108,7 +154,13 @@ class Task:
         past: Past | None,
         *,
         rough: bool = False,
+        way: float | None = None,
     ) -> Any:
+        """Return the model solved from sums over all samples.
+
+        way: how far to go from the start to the minimum of the estimator's risk; None for that of
+        the mean loss itself.
+        """
         unit = _unit(core)
         numbers = self._plan.total * len(core.solution)
         step = Coordinates(self._holder(core), unit, precision(numbers, is_classifier(self._made)))
@@ -126,9 +178,13 @@ class Task:
             total=self._samples,
             past=past,
             tell=lambda loss, rounds: self._tell(core, loss, rounds),
+            measure=None if way is None else own_measure(self._made),
         )
         with threadpool_limits(limits=1, user_api="blas"):
             solution = problem.minimum(start, ridge, rough=rough)
+            if way is not None:
+                solution = start + way * (solution - start)
+                self._made._latest_losses_ = problem.losses(solution).latest(LATEST)
             normal = problem.normal_at(solution, "memory") * unit**2
         solution = solution / unit
         right = normal @ solution + ridge * unit**2 * solution

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from parsimon._newton import _QUIET
+from parsimon._newton import _QUIET, MEASURE_STEPS
 from parsimon._problem import OneVsRest, Problem
 
 from ._parts import named
@@ -66,6 +66,56 @@ class Sums:
 
 
 @dataclass(frozen=True)
+class Losses:
+    """The losses of samples, those of one part after those of another, and their weights."""
+
+    parts: tuple[tuple[int, Array, Array], ...]
+
+    def __add__(self, other: Losses) -> Losses:
+        return Losses(self.parts + other.parts)
+
+    def joined(self) -> tuple[Array, Array]:
+        """Return all losses, and the weights of their samples, 1 if there are none."""
+        losses = np.concatenate([values for _, values, _ in self.parts])
+        weights = [
+            weight if len(weight) else np.ones(len(values)) for _, values, weight in self.parts
+        ]
+        return losses, np.concatenate(weights)
+
+    def latest(self, most: int) -> Array:
+        """Return the last losses beside their weights, at most so many."""
+        return np.column_stack(self.joined())[-most:]
+
+    def apart(self, counts: Array) -> dict[int, Array]:
+        """Return numbers that belong to all losses, part by part."""
+        found: dict[int, list[Array]] = {}
+        edges = np.cumsum([len(values) for _, values, _ in self.parts])[:-1]
+        for (number, *_), part in zip(self.parts, np.split(counts, edges), strict=True):
+            found.setdefault(number, []).append(part)
+        return {number: np.concatenate(parts) for number, parts in found.items()}
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A step: the loss of each sample at a solution."""
+
+    solution: Array
+    estimator: Any  # that knows the loss
+    name: str = field(default="losses", init=False)
+
+    def __call__(self, number: int, features: Array, targets: Array, weight: Array) -> Losses:
+        loss = self.estimator._core_loss(self.solution.shape[1])
+        values = [np.empty(0)]
+        with threadpool_limits(limits=1, user_api="blas"):
+            for start in range(0, len(features), BLOCK):
+                part = slice(start, start + BLOCK)
+                problem = Problem(features[part], targets[part], np.empty(0), loss)
+                predictions = problem.predictions(self.solution)
+                values.append(loss.majorise(predictions, problem.targets)[0])
+        return Losses(((number, np.concatenate(values), np.asarray(weight, dtype=float)),))
+
+
+@dataclass(frozen=True)
 class Round:
     """A step: what samples say at a solution; of coordinates, as :class:`Coordinates` has them."""
 
@@ -73,9 +123,17 @@ class Round:
     estimator: Any  # that knows the loss
     against_rest: bool
     curvature: str = ""  # "loss", or "memory": what a stream that goes on will remember
+    # How much the loss of each sample counts in a risk, for each part; None: all the same.
+    counts: dict[int, Array] | None = None
     name: str = field(default="round", init=False)
 
-    def __call__(self, number: int, features: Array, targets: Array, weight: Array) -> Sums:  # noqa: ARG002
+    def of_rows(self, number: int, rows: slice) -> Round:
+        """Return the same step for some samples of a part."""
+        if self.counts is None:
+            return self
+        return replace(self, counts={number: self.counts[number][rows]})
+
+    def __call__(self, number: int, features: Array, targets: Array, weight: Array) -> Sums:
         outputs = self.solution.shape[1]
         loss = OneVsRest() if self.against_rest else self.estimator._core_loss(outputs)
         size = len(self.solution)
@@ -84,14 +142,24 @@ class Round:
         with threadpool_limits(limits=1, user_api="blas"):
             for start in range(0, len(features), BLOCK):
                 part = slice(start, start + BLOCK)
-                counts = weight[part] if len(weight) else weight
-                problem = Problem(features[part], targets[part], counts, loss)
+                problem = Problem(
+                    features[part], targets[part], self._weight(number, part, weight), loss
+                )
                 if not self.curvature:
                     objective, gradient = problem.value(self.solution, 0.0)
                     value, slope = value + objective, slope + gradient
                 else:
                     normal += problem.curvature(self._counts(problem))
         return Sums(value, slope, packed(normal))
+
+    def _weight(self, number: int, rows: slice, weight: Array) -> Array:
+        given = weight[rows] if len(weight) else weight
+        if self.counts is None:
+            return given
+        counts = self.counts[number][rows]
+        # A curvature of what counts less than nothing is none.
+        counts = np.maximum(counts, 0.0) if self.curvature else counts
+        return counts * given if len(given) else counts
 
     def _counts(self, problem: Problem) -> Array:
         predictions = problem.predictions(self.solution)
@@ -120,7 +188,8 @@ class Chain:
         for start in range(0, max(size, 1), BLOCK):
             part = slice(start, start + BLOCK)
             block = (_rows(X, part), _rows(y, part), None if weight is None else weight[part])
-            sums = self.then(number, *self.first(number, *block))
+            then = self.then.of_rows(number, part) if hasattr(self.then, "of_rows") else self.then
+            sums = then(number, *self.first(number, *block))
             total = sums if total is None else total + sums
         return total
 
@@ -196,18 +265,31 @@ class Summed(Problem):
         total: float,
         past: Past | None,
         tell: Callable[[float, int], None],
+        measure: Any = None,
     ) -> None:
         loss = OneVsRest() if against_rest else estimator._core_loss(1)
-        super().__init__(np.empty((0, 0)), np.empty(0), np.empty(0), loss)
+        super().__init__(np.empty((0, 0)), np.empty(0), np.empty(0), loss, measure)
         self._run, self._estimator, self._against_rest = run, estimator, against_rest
         self._samples, self._past, self._tell = total, past, tell
         self._rounds = 0
         self._values: list[float] = []
 
     def _ask(self, solution: Array, curvature: str = "") -> Sums:
+        """Return sums at a solution; of a measure, its gradient is that of weighed losses."""
         self._rounds += 1
-        step = Round(solution, self._estimator, self._against_rest, curvature)
+        value, counts = None, None
+        if self.measure is not None and curvature != "loss":
+            losses = self.losses(solution)
+            values, weight = losses.joined()
+            measured, each = self.measure(values, weight / weight.sum())
+            value, counts = float(weight.sum()) * float(measured), losses.apart(each)
+        step = Round(solution, self._estimator, self._against_rest, curvature, counts)
         found: Sums = self._run(step, add)
+        return found if value is None else replace(found, value=value)
+
+    def losses(self, solution: Array) -> Losses:
+        """Return the loss of each sample at a solution."""
+        found: Losses = self._run(Judge(solution, self._estimator), add)
         return found
 
     def _total(self) -> float:
@@ -234,6 +316,9 @@ class Summed(Problem):
         """Return where the objective is smallest, or nearly so."""
         if rough:
             return self._descend(start, self.normal_at(start), ridge, _ROUGH_STEPS)
+        if self.measure is not None:
+            # Where a risk has kinks, many steps in one curvature are worth more than others.
+            return self._descend(start, self.normal_at(start), ridge, MEASURE_STEPS)
         solution = start
         for _ in range(_TURNS):
             self._values.clear()

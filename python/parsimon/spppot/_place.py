@@ -179,9 +179,15 @@ def _is_gaussian(kernel: Any) -> bool:
     return isinstance(kernel, kernels.Gaussian)
 
 
-def choose(place: Place, X: Array, amounts: Array) -> Choice:
-    """Return lengths of the kernel, ridge and scales, as given or by cross-validation."""
-    estimator, mass = place.estimator, float(amounts.sum())
+def choose(place: Place, X: Array, amounts: Array, of: tuple[int, float] | None = None) -> Choice:
+    """Return lengths of the kernel, ridge and scales, as given or by cross-validation.
+
+    of: how many points there are, and how many they stand for, if X are some of them.
+    """
+    estimator = place.estimator
+    total, mass = of or (len(X), float(amounts.sum()))
+    # Of a rule that gives fewer samples wider kernels.
+    narrower = (len(X) / total) ** (1 / (X.shape[1] + 4))
     given, regularization = estimator.bandwidth, estimator.regularization
     ridge = None if isinstance(regularization, str) else float(regularization) * mass
     move = isinstance(given, str) and given == "auto" and isinstance(estimator.kernel, str)
@@ -189,9 +195,10 @@ def choose(place: Place, X: Array, amounts: Array) -> Choice:
         bandwidth = getattr(estimator.kernel, "bandwidth", None)
         lengths = place.width / 8 if bandwidth is None else np.asarray(bandwidth, dtype=float)
     elif move:
-        lengths = _START * np.asarray(_auto.silverman(X, place.domain))
+        lengths = narrower * _START * np.asarray(_auto.silverman(X, place.domain))
     else:
         lengths = np.asarray(_auto.choose_bandwidth(given, X, place.domain), dtype=float)
+        lengths = lengths * (narrower if isinstance(given, str) else 1.0)
     lengths = np.broadcast_to(lengths, len(place.domain)).astype(float)
     while place.span(lengths.tolist()) is None:
         # Coarser than asked for is better than not at all; what it costs shows in the likelihood.
@@ -211,6 +218,7 @@ def choose(place: Place, X: Array, amounts: Array) -> Choice:
     if (ridge is not None and not move) or len(X) < _auto.ENOUGH:
         return Choice(lengths, 1.0 if ridge is None else ridge, scales)
     validation = CrossValidation(X, amounts, place.span)
+    validation.total = total
     # Who has given the kernel or the ridge means that one, and not a sum.
     broaden = move and ridge is None and place.is_product and not estimator._searches()
     broaden = broaden and isinstance(estimator.scales, str)
