@@ -131,6 +131,15 @@ SOLVED = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("half_life", [1e-3, 0.99])
+def test_a_memory_shorter_than_one_sample_is_refused(half_life):
+    """A stream once forgot each mini-batch before it came to the next, without a word."""
+    for cls in (POLKClassifier, POLKRegressor, parsimon.BSGDClassifier):
+        with pytest.raises(ValueError, match="half_life is a number of samples"):
+            cls(half_life=half_life).partial_fit(np.eye(3), [0, 1, 0])
+    assert POLKRegressor(half_life=1).fit(np.eye(3), [0, 1, 0]).t_ > 0
+
+
 @pytest.mark.parametrize("name", SOLVED)
 @pytest.mark.parametrize("half_life", [0, -3, np.inf, "never", True])
 def test_half_lives_that_make_no_sense(name, half_life):

@@ -233,6 +233,27 @@ def test_bad_input_is_refused_and_changes_nothing():
     assert np.array_equal(model.decision_function(X), before)
 
 
+@pytest.mark.parametrize("parts", [lambda kernel: kernel, lambda kernel: 2.0 * kernel + kernel])
+def test_a_kernel_without_a_gradient_is_refused_before_anything_is_learned(parts, monkeypatch):
+    """It was once found out after the whole fit."""
+
+    def gaussian(a, b):
+        return np.exp(-((a[:, None] - b[None]) ** 2).sum(2))
+
+    kernel = parts(kernels.Function(gaussian))
+    X, y = make_multidist(300, random_state=0)
+    plain = POLKClassifier(kernel=kernel, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="a kernel that has a gradient"):
+        plain.refine_on(X, y)
+
+    def learn(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("parsimon._stream.run", learn)
+    with pytest.raises(ValueError, match="a kernel that has a gradient"):
+        POLKClassifier(kernel=kernel, refine=True).fit(X, y)
+
+
 def test_control_c_ends_it_within_a_second_and_leaves_the_model():
     program = """
         import time

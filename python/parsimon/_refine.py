@@ -18,7 +18,7 @@ from ._problem import OneVsRest, Problem
 from ._progress import progress
 from ._stream import Samples
 from ._threads import threads_of
-from ._units import units_of
+from ._units import check_gradient, units_of
 
 Array = NDArray[np.float64]
 
@@ -84,12 +84,17 @@ def refine_on(
     count(auto=True)("epochs", epochs)
     model = self._fitted_model()
     if self.__dict__.get("_predicts_only_"):
-        raise ValueError("A model that was saved with training=False cannot be refined.")
+        raise ValueError(
+            "A model that was saved with training=False cannot be refined: it has no statistics of "
+            "the samples that it has learned from. Save it with training=True."
+        )
+    check_gradient(self.kernel_)
     samples = self._samples_again(X, y, sample_weight)
     model = model.copy()
     with threads_of(self.n_jobs):
         refine(self, model, samples, None if isinstance(epochs, str) else int(epochs))
-    self._adopt(model, {})
+    # A stream goes on from here: it must not begin anew from its first samples.
+    self._adopt(model, {"_first_": ()})
     return self
 
 
