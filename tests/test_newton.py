@@ -197,3 +197,15 @@ def test_passes_of_fit_do_not_raise_the_cap(multidist):
     X, y, *_ = multidist
     orders = [POLKClassifier(epochs=n, random_state=0).fit(X, y).model_order_ for n in (1, 4)]
     assert max(orders) <= 0.55 * len(X) ** 0.75
+
+
+@pytest.mark.parametrize("regularization", [1e-5, 1e-9, 0.0])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("cls", [POLKClassifier, parsimon.BSGDClassifier])
+def test_a_small_regularization_does_not_ruin_a_stream(cls, loss, regularization):
+    """Steps once went far along directions in which only margins that were met held them."""
+    random = np.random.RandomState(0)
+    X = random.normal(size=(400, 3))
+    y = (X[:, 0] + 0.1 * random.normal(size=400) > 0).astype(int)
+    model = stream(cls(loss, regularization=regularization), X, y, rows=50, classes=[0, 1])
+    assert model.score(X, y) > 0.97
