@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from control_c import interrupted
 from scipy import sparse
-from sklearn.datasets import load_digits, make_friedman1
+from sklearn.datasets import load_digits, make_classification, make_friedman1
 
 from parsimon import (
     BSGDClassifier,
@@ -231,6 +231,26 @@ def test_bad_input_is_refused_and_changes_nothing():
     with pytest.raises(ValueError, match="NaN"):
         model.refine_on(np.where(X[0, 0] == X, np.nan, X), y)
     assert np.array_equal(model.decision_function(X), before)
+
+
+@pytest.mark.parametrize("count", [300, 1000])
+def test_few_samples_do_not_take_the_place_of_all_that_a_model_has_learned(count):
+    """Weights of 20,000 samples were once thrown away for those of 300."""
+    kind = {"n_informative": 10, "n_classes": 6, "class_sep": 1.5, "random_state": 0}
+    X, y = make_classification(9000, 16, **kind)
+    model = POLKClassifier(max_points=60, random_state=0, n_jobs=1).fit(X[:6000], y[:6000])
+    before = model.score(X[7000:], y[7000:])
+    model.refine_on(X[6000 : 6000 + count], y[6000 : 6000 + count], epochs=20)
+    assert model.score(X[7000:], y[7000:]) > before - 0.01
+
+
+def test_what_few_samples_clearly_improve_is_taken():
+    X, y, X_test, y_test = digits()
+    model = POLKClassifier(max_points=25, random_state=0, n_jobs=1).fit(X, y)
+    before, points = model.score(X_test, y_test), model.dictionary_
+    model.refine_on(X[:700], y[:700], epochs=40)
+    assert not np.isin(model.dictionary_, points).all()
+    assert model.score(X_test, y_test) > before
 
 
 @pytest.mark.parametrize("parts", [lambda kernel: kernel, lambda kernel: 2.0 * kernel + kernel])

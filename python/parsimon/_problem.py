@@ -323,6 +323,10 @@ class Problem:
         )
         return np.asarray(coordinates(found.x))
 
+    def losses(self, solution: Array) -> Array:
+        """Return the loss of each sample."""
+        return np.asarray(self.loss.evaluate(self.predictions(solution), self.targets)[0])
+
     def error(self, solution: Array) -> tuple[float, float]:
         """Return what share of the samples is predicted wrongly, and their mean loss.
 

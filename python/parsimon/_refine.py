@@ -49,6 +49,10 @@ _RIDGES = (1.0, 3.0, 0.3, 10.0, 0.1)
 _NUMBERS = 1 << 25
 _STEPS = 30
 _BLOCK = 1024
+# A model that remembers so many times the samples is judged with its own weights, too; and where
+# its file tells how many there are.
+_MORE = 1.5
+_REMEMBERED = 3
 
 
 def refine_on(
@@ -64,6 +68,10 @@ def refine_on(
     Points move by stochastic steps on the loss that ``fit`` minimises, then the weights are solved
     for. A tenth of the samples judges the result, with weights from the others: if it is no better,
     the model stays what it was. The number of points stays, and a stream can go on.
+
+    Give all samples that the model is to know: the weights are solved on these alone. A model that
+    has learned from more than one and a half times as many keeps its own weights, and its points,
+    unless new ones are better at the judges by more than chance.
 
     Parameters
     ----------
@@ -152,12 +160,35 @@ class _Refinement:
         after = self._best_ridge(_Span(self.kernel, points, self.unit), weights, before.form)
         if not after.error < before.error:
             return
+        if self._remembers_more() and not self._beats_its_own_weights(span, points, after):
+            return
         self.model.replace(points, after.weights)
         if self.named.is_squared:
             least_squares(self.model, self.samples)
             return
         per_sample = after.ridge / self.named.regularizer_scale
         solve_weights(self.model, self.samples, self.named, per_sample, form=before.form)
+
+    def _remembers_more(self) -> bool:
+        """Tell whether the model has learned from clearly more samples than there are here."""
+        remembered = float(self.model.to_archive()["newton.numbers"][_REMEMBERED])
+        return remembered > _MORE * len(self.samples)
+
+    def _beats_its_own_weights(self, span: _Span, points: Array, after: _Found) -> bool:
+        """Tell whether the points that moved are better than the model as it is, beyond chance.
+
+        Its own weights know samples that are not here. They may know the judges, too, which is why
+        they are not asked where all samples are here.
+        """
+        own = span.problem(self.judge, after.form)
+        other = _Span(self.kernel, points, self.unit)
+        moved = other.problem(self.judge, after.form)
+        gains = own.losses(span.coordinates(self.weights)) - moved.losses(
+            other.coordinates(after.weights)
+        )
+        chance = float(gains.std()) / np.sqrt(len(gains))
+        fewer = after.error < own.error(span.coordinates(self.weights))
+        return bool(fewer and gains.mean() > chance)
 
     def _forms(self) -> tuple[Any, ...]:
         """Return the forms of the loss among which `fit` chooses, too."""
