@@ -12,6 +12,7 @@ from parsimon import (
     POLKClassifier,
     POLKRegressor,
     _core,
+    _refine,
     kernels,
     load,
 )
@@ -161,6 +162,25 @@ def test_what_is_no_better_on_samples_held_out_is_not_taken(monkeypatch):
     # Steps that ruin the points.
     monkeypatch.setattr("parsimon._refine._POINT_RATE", 30.0)
     model.refine_on(X, y, epochs=2)
+    assert np.array_equal(model.decision_function(X_test), before)
+
+
+def test_what_is_clearly_worse_after_a_few_passes_is_given_up(monkeypatch):
+    """All passes were once made for nothing."""
+    X, y, X_test, _ = digits()
+    model = POLKClassifier(max_points=25, random_state=0, n_jobs=1).fit(X, y)
+    before, passes = model.decision_function(X_test), []
+    root = _refine._Refinement._root
+    monkeypatch.setattr(
+        _refine._Refinement, "_root", lambda *given: passes.append(1) or root(*given)
+    )
+    model.refine_on(X, y, epochs=20)
+    assert len(passes) == 20
+    model = POLKClassifier(max_points=25, random_state=0, n_jobs=1).fit(X, y)
+    passes.clear()
+    monkeypatch.setattr(_refine, "_POINT_RATE", 30.0)
+    model.refine_on(X, y, epochs=20)
+    assert len(passes) == 6
     assert np.array_equal(model.decision_function(X_test), before)
 
 

@@ -49,6 +49,10 @@ _RIDGES = (1.0, 3.0, 0.3, 10.0, 0.1)
 _NUMBERS = 1 << 25
 _STEPS = 30
 _BLOCK = 1024
+# The share of the epochs after which the judges are asked whether to go on, and a mean loss there,
+# in units of the one before, that has never become a gain.
+_TRIAL = 0.3
+_LOST = 1.1
 # A model that remembers so many times the samples is judged with its own weights, too; and where
 # its file tells how many there are.
 _MORE = 1.5
@@ -156,7 +160,10 @@ class _Refinement:
         span = _Span(self.kernel, self.points, self.unit)
         found = [self._best_ridge(span, self.weights, form) for form in self._forms()]
         before = min(found, key=lambda one: one.error[0])
-        points, weights = self._moved(before.form)
+        moved = self._moved(span, before.form)
+        if moved is None:
+            return
+        points, weights = moved
         after = self._best_ridge(_Span(self.kernel, points, self.unit), weights, before.form)
         if not after.error < before.error:
             return
@@ -196,7 +203,8 @@ class _Refinement:
             return self.named, OneVsRest()
         return (self.named,)
 
-    def _moved(self, form: Any) -> tuple[Array, Array]:
+    def _moved(self, span: _Span, form: Any) -> tuple[Array, Array] | None:
+        """Return points and weights that have moved, or nothing if that leads nowhere."""
         size = len(self.learner)
         features = self.points.shape[1]
         single = features > _FEW_FEATURES
@@ -216,13 +224,27 @@ class _Refinement:
         with progress(
             self.epochs * size, enabled=shown, description=f"{name}: moving points"
         ) as bar:
-            for _ in range(self.epochs):
+            for epoch in range(self.epochs):
+                if epoch == self._trial and self._is_lost(span, moving, form):
+                    return None
                 moving.precondition(self._root(moving.points))
                 for X, targets, weight in self.learner.blocks(_BATCH, self.random):
                     rows = np.asarray(X, dtype=np.float64)
                     bar.update(moving.run(rows, targets, weight, _BATCH, steps))
                     bar.set_postfix(model_order=len(self.points), loss=moving.latest_loss)
         return moving.points, moving.weights
+
+    @property
+    def _trial(self) -> int:
+        """The epoch before which the judges are asked whether to go on."""
+        return max(round(_TRIAL * self.epochs), 1)
+
+    def _is_lost(self, span: _Span, moving: Any, form: Any) -> bool:
+        """Tell whether the points that move are clearly worse by now than where they began."""
+        now = _Span(self.kernel, moving.points, self.unit)
+        began = self._best_ridge(span, self.weights, form, _RIDGES[:1]).error
+        there = self._best_ridge(now, moving.weights, form, _RIDGES[:1]).error
+        return there[0] >= began[0] and there[1] > _LOST * began[1]
 
     def _root(self, points: Array) -> Array:
         """Return R, upper triangular, with R R' the inverse of the curvature of a mean loss."""
@@ -237,7 +259,9 @@ class _Refinement:
         root = linalg.solve_triangular(lower, np.eye(len(points)), lower=True, trans=1)
         return np.ascontiguousarray(root)
 
-    def _best_ridge(self, span: _Span, weights: Array, form: Any) -> _Found:
+    def _best_ridge(
+        self, span: _Span, weights: Array, form: Any, ridges: tuple[float, ...] = _RIDGES
+    ) -> _Found:
         """Return the ridge whose weights predict the judges best."""
         most = max(_NUMBERS // len(span.points), 1)
         learner = self.learner
@@ -248,7 +272,7 @@ class _Refinement:
         normal, start = problem.curvature(), span.coordinates(weights)
         best = self.ridge, (np.inf, np.inf), start
         # That of the squared loss is chosen before it is fitted.
-        for factor in _RIDGES[:1] if self.named.is_squared else _RIDGES:
+        for factor in ridges[:1] if self.named.is_squared else ridges:
             ridge = self.ridge * factor * len(learner) / self.unit
             ridge = max(ridge, 1e-9 * float(np.trace(normal)))
             solution = problem.minimise(start, normal, ridge, _STEPS)
