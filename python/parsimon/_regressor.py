@@ -175,7 +175,8 @@ class Regressor(RegressorMixin, ModelEstimator):
         deviations : ndarray of the same shape
             If they were asked for: the standard deviations of the predictions, without the noise.
         """
-        predictions = self._targets().decode(self._evaluate(X))
+        values = self._evaluate(X)
+        predictions = self._targets().decode(values)
         return (predictions, self._standard_deviation(X)) if return_std else predictions
 
     def _standard_deviation(self, X: ArrayLike) -> Array:
