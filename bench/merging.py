@@ -35,8 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--data", nargs="+", choices=[*tasks.TASKS], default=[*tasks.TASKS], help="all by default")
     add("--samples", type=positive_int, help="to learn from, at most")
     add("--runs", type=positive_int, default=3, help="orders of the samples")
+    add("--quick", action="store_true", help="little data: whether it works, no verdict")
     report.add_json(parser)
-    parser.set_defaults(out=None, quick=False)
+    parser.set_defaults(out=None)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,12 +55,14 @@ def run(options: argparse.Namespace) -> int:
                 "parsimony": tasks.SETTINGS[name]["parsimony"]["hinge"],
             },
             data={"samples": options.samples},
+            quick={"samples": 400, "test_samples": 300},
         )
         with left_out():
             found[name] = rows = experiment.rows(options)
             Table.of_rows(name, rows, COLUMNS).show()
             promises += promised(name, *rows)
-    return report.conclude(options, found, promises) if found else 2
+    code = report.conclude(options, found, promises) if found else 2
+    return 0 if options.quick and found else code
 
 
 def promised(name: str, removing: Row, merging: Row) -> list[Promise]:

@@ -1,8 +1,9 @@
 """Points that move: errors of models of few points, beside budgets kept by merging, and SVC.
 
 Each line is a figure beside what is wanted of it: the median over some seeds. All have the kernel
-of the paper and one thread; times are of the processor, in this run. The figure shows error against
-number of points. The exit code is 0 if all promises hold and 1 if not.
+of the paper and one thread; times are of the processor, in this run, and promised on MNIST, where
+both take long. The figure shows error against number of points. The exit code is 0 if all promises
+hold and 1 if not.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ WANTED = {
 }
 # Of multidist, the wanted error is that above SVC's.
 ABOVE_SVC = ("multidist",)
+# Where no more seconds than BSGD's are promised.
+TIMED = ("mnist",)
 FAMILIES = ("POLK, moved", "POLK", "BSGD", "SVC")
 
 
@@ -105,7 +108,7 @@ def promises(
             else:
                 reached = median(rows[0].values("error"))
                 yield at_most(f"{what}, error %", reached, error, shown)
-            if not options.no_bsgd:
+            if not options.no_bsgd and name in TIMED:
                 over = beside(rows[0], rows[2], "cpu_seconds", sub)
                 yield at_most(f"{what}, seconds beyond BSGD's", over, 0)
 

@@ -223,3 +223,27 @@ def test_a_stream_of_single_samples_runs_without_warnings():
         "for i in range(150): model.partial_fit(X[i:i+1], y[i:i+1])\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("replaced_by", ["expansion_", "compress", "refine_on"])
+@pytest.mark.parametrize("cls", [POLKClassifier, POLKRegressor], ids=lambda cls: cls.__name__)
+def test_a_function_that_was_changed_is_not_lost_with_the_next_of_the_first_samples(
+    cls, replaced_by
+):
+    """The model once began anew from the samples it had kept, without what was done to it."""
+    given = columns(cls, 80)
+    model = cls(max_points=12).partial_fit(*(column[:50] for column in given))
+    assert len(model._first_) > 0
+    if replaced_by == "expansion_":
+        model.expansion_ = 0.5 * model.expansion_
+    elif replaced_by == "compress":
+        model.compress(max_points=5)
+    else:
+        model.refine_on(*given, epochs=1)
+    core, before = model._model, model.expansion_
+    one_by_one(model, tuple(column[:1] for column in given))
+    assert model._model is core
+    assert model.expansion_.distance(before) < 0.5 * before.norm()
+    one_by_one(model, given, 50)
+    assert model._model is core
+    assert model.t_ == 50 + 1 + 30

@@ -55,6 +55,27 @@ def test_of_points_of_one_sign_fewer_are_left():
     assert merged.distance(f) == pytest.approx(report.error, rel=1e-4)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.4])
+def test_the_error_of_a_large_function_is_its_distance_and_within_the_budget(
+    seed, share, monkeypatch
+):
+    """It once took what merging has made for a part of the span of the points that were chosen."""
+    monkeypatch.setattr("parsimon.expansion._MOST_AT_ONCE", 200)
+    random = np.random.default_rng(seed)
+    points, weights = random.normal(size=(600, 3)), random.random(600) / 600
+    f = KernelExpansion(kernels.Gaussian(0.5), points, weights)
+    budget = share * f.norm()
+    g, report = komp(f, budget, compression="merge")
+    assert np.isin(g.dictionary, points).all(axis=1).sum() < g.model_order
+    assert report.error == pytest.approx(f.distance(g), rel=1e-8)
+    assert f.distance(g) <= budget
+    assert g.model_order <= komp(f, budget)[0].model_order
+    g, report = komp(f, budget, max_points=10, compression="merge")
+    assert g.model_order <= 10
+    assert report.error == pytest.approx(f.distance(g), rel=1e-8)
+
+
 @pytest.mark.parametrize("solver", ["sgd", "newton"])
 def test_the_same_budget_makes_a_smaller_model(solver):
     X, y = make_multidist(2500, random_state=0)

@@ -131,6 +131,15 @@ SOLVED = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("half_life", [1e-3, 0.99])
+def test_a_memory_shorter_than_one_sample_is_refused(half_life):
+    """A stream once forgot each mini-batch before it came to the next, without a word."""
+    for cls in (POLKClassifier, POLKRegressor, parsimon.BSGDClassifier):
+        with pytest.raises(ValueError, match="half_life is a number of samples"):
+            cls(half_life=half_life).partial_fit(np.eye(3), [0, 1, 0])
+    assert POLKRegressor(half_life=1).fit(np.eye(3), [0, 1, 0]).t_ > 0
+
+
 @pytest.mark.parametrize("name", SOLVED)
 @pytest.mark.parametrize("half_life", [0, -3, np.inf, "never", True])
 def test_half_lives_that_make_no_sense(name, half_life):
@@ -188,3 +197,15 @@ def test_passes_of_fit_do_not_raise_the_cap(multidist):
     X, y, *_ = multidist
     orders = [POLKClassifier(epochs=n, random_state=0).fit(X, y).model_order_ for n in (1, 4)]
     assert max(orders) <= 0.55 * len(X) ** 0.75
+
+
+@pytest.mark.parametrize("regularization", [1e-5, 1e-9, 0.0])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("cls", [POLKClassifier, parsimon.BSGDClassifier])
+def test_a_small_regularization_does_not_ruin_a_stream(cls, loss, regularization):
+    """Steps once went far along directions in which only margins that were met held them."""
+    random = np.random.RandomState(0)
+    X = random.normal(size=(400, 3))
+    y = (X[:, 0] + 0.1 * random.normal(size=400) > 0).astype(int)
+    model = stream(cls(loss, regularization=regularization), X, y, rows=50, classes=[0, 1])
+    assert model.score(X, y) > 0.97

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from control_c import interrupted
 from scipy import sparse
-from sklearn.datasets import load_digits, make_friedman1
+from sklearn.datasets import load_digits, make_classification, make_friedman1
 
 from parsimon import (
     BSGDClassifier,
@@ -12,6 +12,7 @@ from parsimon import (
     POLKClassifier,
     POLKRegressor,
     _core,
+    _refine,
     kernels,
     load,
 )
@@ -164,6 +165,25 @@ def test_what_is_no_better_on_samples_held_out_is_not_taken(monkeypatch):
     assert np.array_equal(model.decision_function(X_test), before)
 
 
+def test_what_is_clearly_worse_after_a_few_passes_is_given_up(monkeypatch):
+    """All passes were once made for nothing."""
+    X, y, X_test, _ = digits()
+    model = POLKClassifier(max_points=25, random_state=0, n_jobs=1).fit(X, y)
+    before, passes = model.decision_function(X_test), []
+    root = _refine._Refinement._root
+    monkeypatch.setattr(
+        _refine._Refinement, "_root", lambda *given: passes.append(1) or root(*given)
+    )
+    model.refine_on(X, y, epochs=20)
+    assert len(passes) == 20
+    model = POLKClassifier(max_points=25, random_state=0, n_jobs=1).fit(X, y)
+    passes.clear()
+    monkeypatch.setattr(_refine, "_POINT_RATE", 30.0)
+    model.refine_on(X, y, epochs=20)
+    assert len(passes) == 6
+    assert np.array_equal(model.decision_function(X_test), before)
+
+
 def test_weights_and_sparse_samples_count():
     X, y, X_test, _ = digits()
     weight = np.where(np.arange(len(y)) % 2, 1.0, 0.0)
@@ -231,6 +251,47 @@ def test_bad_input_is_refused_and_changes_nothing():
     with pytest.raises(ValueError, match="NaN"):
         model.refine_on(np.where(X[0, 0] == X, np.nan, X), y)
     assert np.array_equal(model.decision_function(X), before)
+
+
+@pytest.mark.parametrize("count", [300, 1000])
+def test_few_samples_do_not_take_the_place_of_all_that_a_model_has_learned(count):
+    """Weights of 20,000 samples were once thrown away for those of 300."""
+    kind = {"n_informative": 10, "n_classes": 6, "class_sep": 1.5, "random_state": 0}
+    X, y = make_classification(9000, 16, **kind)
+    model = POLKClassifier(max_points=60, random_state=0, n_jobs=1).fit(X[:6000], y[:6000])
+    before = model.score(X[7000:], y[7000:])
+    model.refine_on(X[6000 : 6000 + count], y[6000 : 6000 + count], epochs=20)
+    assert model.score(X[7000:], y[7000:]) > before - 0.01
+
+
+def test_what_few_samples_clearly_improve_is_taken():
+    X, y, X_test, y_test = digits()
+    model = POLKClassifier(max_points=25, random_state=0, n_jobs=1).fit(X, y)
+    before, points = model.score(X_test, y_test), model.dictionary_
+    model.refine_on(X[:700], y[:700], epochs=40)
+    assert not np.isin(model.dictionary_, points).all()
+    assert model.score(X_test, y_test) > before
+
+
+@pytest.mark.parametrize("parts", [lambda kernel: kernel, lambda kernel: 2.0 * kernel + kernel])
+def test_a_kernel_without_a_gradient_is_refused_before_anything_is_learned(parts, monkeypatch):
+    """It was once found out after the whole fit."""
+
+    def gaussian(a, b):
+        return np.exp(-((a[:, None] - b[None]) ** 2).sum(2))
+
+    kernel = parts(kernels.Function(gaussian))
+    X, y = make_multidist(300, random_state=0)
+    plain = POLKClassifier(kernel=kernel, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="a kernel that has a gradient"):
+        plain.refine_on(X, y)
+
+    def learn(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("parsimon._stream.run", learn)
+    with pytest.raises(ValueError, match="a kernel that has a gradient"):
+        POLKClassifier(kernel=kernel, refine=True).fit(X, y)
 
 
 def test_control_c_ends_it_within_a_second_and_leaves_the_model():

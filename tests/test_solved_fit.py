@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import linalg
+from scipy.optimize import minimize
 from sklearn.datasets import load_digits, make_classification
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from parsimon import POLKClassifier, _core, _newton, _problem, kernels
+from parsimon import BSGDClassifier, POLKClassifier, _core, _newton, _problem, kernels
 from parsimon._problem import OneVsRest, Problem, problem_of
 from parsimon._stream import NOTHING, Samples
 from parsimon.datasets import make_multidist
@@ -199,3 +202,89 @@ def test_points_are_found_among_as_many_samples_as_are_enough():
     assert model.score(X, y) > 0.93
     for all_of_them in ({"shuffle": False}, {"epochs": 1}, {"max_points": 50}, {"budget": 0.5}):
         assert POLKClassifier(random_state=0, **all_of_them).fit(X, y).t_ == 6000
+
+
+def bands():
+    random = np.random.RandomState(0)
+    X = random.normal(size=(400, 3))
+    return X, (X[:, 0] + 0.1 * random.normal(size=400) > 0).astype(int)
+
+
+@pytest.mark.parametrize("regularization", [1e-5, 1e-7, 1e-9, 0.0])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_a_small_regularization_does_not_ruin_the_weights(loss, regularization):
+    """They were once worse than none: no step was checked, and there were 30 of them."""
+    X, y = bands()
+    given = {"loss": loss, "regularization": regularization, "random_state": 0}
+    assert POLKClassifier(**given).fit(X, y).score(X, y) > 0.985
+    assert BSGDClassifier(**given, max_points=30).fit(X, y).score(X, y) > 0.975
+
+
+def long_run(problem_, start, ridge):
+    """Return the objective after thousands of steps in double precision, from a good start."""
+    exact = Problem(problem_.features.astype(float), problem_.targets, NOTHING, problem_.loss)
+    curvature = exact.curvature() / 100 + ridge * np.eye(start.shape[0])
+    lower = linalg.cholesky(curvature, lower=True)
+
+    def objective(units):
+        solution = linalg.solve_triangular(lower, units.reshape(start.shape), lower=True, trans=1)
+        value, slope = exact.value(solution, ridge)
+        return value, linalg.solve_triangular(lower, slope, lower=True).ravel()
+
+    options = {"maxiter": 20_000, "maxfun": 40_000, "maxcor": 30, "ftol": 1e-14, "gtol": 1e-12}
+    units = (lower.T @ start).ravel()
+    return minimize(objective, units, jac=True, method="L-BFGS-B", options=options).fun
+
+
+@pytest.mark.parametrize("ridge", [1.0, 1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_weights_of_two_classes_are_those_of_a_long_run(loss, ridge):
+    problem_ = problem(_core.parse_loss(f"binary_{loss}"), classes=2)
+    problem_.targets = (problem_.targets > 0).astype(float)
+    found, converged = problem_.solve(np.zeros((30, 1)), problem_.curvature(), ridge, 30)
+    assert converged
+    value = problem_.value(found, ridge)[0]
+    assert value <= 1.005 * long_run(problem_, found, ridge) + 1e-5 * len(problem_.targets)
+
+
+# The hinge loss of several classes has kinks where rivals meet. Where the ridge is small, they keep
+# the steps short.
+@pytest.mark.parametrize(
+    ("name", "ridge"),
+    [(name, ridge) for name in LOSSES for ridge in (1.0, 1e-2)]
+    + [("one_vs_rest", 1e-4), ("logistic", 1e-4)],
+)
+def test_weights_of_several_classes_are_near_those_of_a_long_run(name, ridge):
+    problem_ = problem(LOSSES[name])
+    found, converged = problem_.solve(np.zeros((30, 4)), problem_.curvature(), ridge, 30)
+    assert converged
+    value = problem_.value(found, ridge)[0]
+    assert value <= 1.03 * long_run(problem_, found, ridge) + 1e-4 * len(problem_.targets)
+
+
+def test_a_start_that_is_better_is_kept():
+    problem_ = problem(_core.parse_loss("binary_squared_hinge"), classes=2)
+    normal, ridge = problem_.curvature(), 1e-3
+    problem_.targets = (problem_.targets > 0).astype(float)
+    exact, _ = problem_.solve(np.zeros((30, 1)), normal, ridge, 30)
+    with pytest.MonkeyPatch.context() as patch:
+        lower = np.asfortranarray(np.eye(30))
+        patch.setattr(Problem, "_approach", lambda *_: (100 * np.ones((30, 1)), lower))
+        patch.setattr(_problem, "_NEWTON_STEPS", 0)
+        found, converged = problem_.solve(exact, normal, ridge, 30)
+    assert not converged
+    assert_allclose(found, exact)
+
+
+def test_weights_that_have_not_converged_are_said_to(monkeypatch):
+    X, y = bands()
+    monkeypatch.setattr(_problem, "_NEWTON_STEPS", 1)
+    with pytest.warns(ConvergenceWarning, match="The weights have not converged"):
+        POLKClassifier("hinge", regularization=1e-9, random_state=0).fit(X, y)
+
+
+def test_a_curvature_that_rounding_has_made_indefinite_is_damped():
+    curvature = np.diag([1e6, 1.0, -1e-3])
+    lower = _problem._factor(curvature, 1e-6)
+    assert np.isfinite(lower).all()
+    assert_allclose(lower @ lower.T, curvature, rtol=0.2, atol=0.2)

@@ -160,3 +160,38 @@ def test_sparse_and_single_precision_samples_and_frozen_parameters():
     assert_allclose(model.predict(X.astype(np.float32), return_std=True)[1], wanted, rtol=1e-4)
     # The fitted model counts, not what the next one will be.
     assert_array_equal(model.set_params(loss="huber").predict(X, return_std=True)[1], wanted)
+
+
+def test_budgeted_models_know_it_too():
+    X, y = wave(300)
+    for learn in ("fit", "partial_fit"):
+        model = getattr(parsimon.BSGDRegressor(max_points=40, random_state=0), learn)(X, y)
+        assert 0.07 < model.noise_ < 0.15
+        _, near = model.predict(X, return_std=True)
+        _, far = model.predict(X + 100, return_std=True)
+        assert near.max() < far.min()
+
+
+def test_who_does_not_know_it_says_so():
+    X, y = wave(100)
+    model = parsimon.COLKRegressor(risk="semivariance", random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="is not known to a COLKRegressor"):
+        model.predict(X, return_std=True)
+    with pytest.raises(ValueError, match="squared loss"):
+        parsimon.BSGDRegressor(loss="huber", random_state=0).fit(X, y).predict(X, return_std=True)
+
+
+def test_a_model_without_its_statistics_names_the_parameter_that_left_them_out(tmp_path):
+    """It once said that its loss was not squared, or its solver not newton."""
+    X, y = wave(100)
+    POLKRegressor(random_state=0).fit(X, y).save(tmp_path / "model", training=False)
+    model = parsimon.load(tmp_path / "model")
+    with pytest.raises(ValueError, match="saved with training=False"):
+        model.predict(X, return_std=True)
+    with pytest.raises(AttributeError, match="saved with training=False"):
+        _ = model.noise_
+    with pytest.raises(ValueError, match="saved with training=False cannot be compressed"):
+        model.compress(max_points=5)
+    with pytest.raises(ValueError, match="saved with training=False cannot be refined"):
+        model.refine_on(X, y)
+    assert model.predict(X).shape == (100,)

@@ -32,6 +32,9 @@ _STREAM_REGULARIZATION = 1e-6
 _NOISELESS = 1e-4
 # The ridge of classifiers in a stream, in units of max k(x, x): C = 10 of support vector machines.
 _CLASSIFICATION_RIDGE = 0.1
+# What a stream adds to the ridge that was given for a hinge loss, in the same units: without any,
+# a step goes anywhere along which the few samples that say something do not hold the function.
+_LEAST_HINGE_RIDGE = 0.01
 # Samples of which one pass finds a good dictionary.
 _ONE_PASS = 5_000
 # Of the squared budget, where a number of points was given: it decides, and no budget.
@@ -190,6 +193,8 @@ class Choices:
             ridge, per_sample = ridge * self._count_spread, 0.0
         else:
             ridge, per_sample = 0.0, float(given) * self._loss.regularizer_scale
+            if self._classes and not self._loss.gives_probabilities:
+                ridge = _LEAST_HINGE_RIDGE * self._largest_self
         half_life = self._estimator.half_life
         changes = not (half_life is None or isinstance(half_life, Real))
         lasting = np.inf if changes or half_life is None else float(half_life)

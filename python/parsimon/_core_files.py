@@ -81,10 +81,10 @@ def _solver(archive: Archive) -> dict[str, Any]:
         return {}
     if "newton" not in archive:
         return {"solver": "sgd", "max_points": None}
-    ridge, _, half_life, adapts = archive["newton"].tolist()
+    ridge, per_sample, half_life, adapts = archive["newton"].tolist()
     given: dict[str, Any] = {"solver": "newton", "max_points": None}
     given["half_life"] = "auto" if adapts else half_life or None
-    if ridge > 0:  # one that was given would be for each sample
+    if ridge > 0 and not per_sample > 0:  # one that was given would be for each sample
         given["regularization"] = "auto"
     return given
 

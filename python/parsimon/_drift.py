@@ -40,6 +40,12 @@ def check_half_life(name: str, value: Any) -> None:
             f"'auto', or an object with update(loss) and drift_detected, as those of river.drift; "
             f"got {value!r}."
         )
+    if not open_ended and is_number(value) and value < 1:
+        raise ValueError(
+            f"{name} is a number of samples: after {value!r} of them half of what was learned is "
+            f"forgotten, so that next to nothing is left when the next one comes. Give at least 1, "
+            f"None (nothing is forgotten) or 'auto'; got {value!r}."
+        )
 
 
 def listening(given: Detector, model: Any) -> Detector:

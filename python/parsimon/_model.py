@@ -259,6 +259,8 @@ class ModelEstimator(BaseEstimator):
                 f"{weights.shape[1]}."
             )
         self._replace(model, points, np.ascontiguousarray(weights / self._output_scale()))
+        # A stream must not begin anew without it.
+        self.__dict__.update(_first_=())
 
     def _replace(self, model: Any, points: Array, weights: Array) -> None:
         """Give the core's model another function."""

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_regressor
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from ._checks import warn
 from ._problem import OneVsRest, Problem, problem_of
 from ._stream import Samples
 
@@ -156,7 +158,9 @@ def solve_weights(
         if isinstance(given, str):
             problem, ridge, start = _choose_form(problem, normal, start)
         ridge = max(ridge, least)
-        solution = problem.minimise(start, normal, ridge, _STEPS)
+        solution, converged = problem.solve(start, normal, ridge, _STEPS)
+        if not converged:
+            _warn_of_solver(given)
     # What the samples say where the function is now, for a stream that goes on from here.
     normal, ridge = problem.curvature(_remembered(problem, solution)) * unit, ridge * unit
     solution = solution / np.sqrt(unit)
@@ -322,3 +326,12 @@ def _parts(problem: Problem) -> list[tuple[Problem, Problem, float]]:
             break
         found.append(split)
     return found
+
+
+def _warn_of_solver(given: float | str) -> None:
+    warn(
+        f"The weights have not converged: with regularization={given!r} the objective hardly bends "
+        f"along some directions. The best weights that were found are kept; give a larger "
+        f"regularization, or leave it to 'auto'.",
+        ConvergenceWarning,
+    )

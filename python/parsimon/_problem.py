@@ -45,6 +45,28 @@ _FEW_STEPS = 20
 _LEFT_OUT = 1e-2
 _STILL = 1e-5
 
+# Where there is a solution for a ridge of this many times the mean curvature, smaller ones are
+# approached step by step, each this share of the one before.
+_EASY_RIDGE = 1e-3
+_NEXT_RIDGE = 0.1
+# What may be left to gain, as a share of the objective or as a mean loss.
+_TO_GAIN = 1e-3
+_MEAN_TO_GAIN = 1e-6
+# The same for several outputs where the ridge is large: what is gained beyond it changes no label.
+_TO_GAIN_OF_SEVERAL = 2e-2
+# Steps of Newton's method for a single output, and how often each is cut in half at most.
+_NEWTON_STEPS = 100
+_HALVES = 30
+# Rounds of steps for several outputs, each in a curvature that is measured anew, and where these
+# stand still. The curvature has a part of that of all samples: few of them say something where the
+# function is, and more where a step may lead.
+_MOST_ROUNDS = 10
+_STEPS_OF_ROUND = 50
+_VERY_STILL = 1e-8
+_OF_ALL = 1e-3
+# Of the trace of a curvature that was computed in single precision.
+_ROUNDING = 1e-7
+
 
 class OneVsRest:
     """The squared hinge loss of each class against all others, 1/2 sum_c max(0, 1 - s_c f_c)^2."""
@@ -150,13 +172,92 @@ class Problem:
             rows = rows[counted] * roots[:, None]
         return np.asarray(rows.T @ rows, dtype=np.float64)
 
+    def solve(self, start: Array, normal: Array, ridge: float, steps: int) -> tuple[Array, bool]:
+        """Return the coordinates of the minimiser, and whether they have been found.
+
+        A small ridge is approached from larger ones: there, samples that say nothing where the
+        function is decide where it may go. Other losses than those of labels are minimised as far
+        as the steps lead.
+        """
+        if self.measure is not None or not self.loss.is_classification:
+            return self.minimise(start, normal, ridge, steps), True
+        ridges = _ridges_down_to(ridge, _EASY_RIDGE * float(np.trace(normal)) / len(normal))
+        single = start.shape[1] == 1
+        solution, lower = self._approach(start, normal, ridges[0], steps)
+        for less in ridges[1:]:
+            if single:
+                solution, _ = self._by_newton(solution, less)
+            else:
+                solution, lower = self._approach(solution, normal, less, steps)
+        value, slope = self.value(solution, ridge)
+        best = self.value(start, ridge)[0]
+        if not value <= best:
+            solution, value = start, best
+        elif len(ridges) == 1:
+            to_gain = 0.5 * float((dtrsm(1.0, lower, slope, lower=1) ** 2).sum())
+            if to_gain <= (_TO_GAIN if single else _TO_GAIN_OF_SEVERAL) * value:
+                return solution, True
+        if single:
+            return self._by_newton(solution, ridge)
+        return self._by_rounds(solution, ridge, normal)
+
+    def _by_rounds(self, solution: Array, ridge: float, normal: Array) -> tuple[Array, bool]:
+        """Take rounds of steps for several outputs, until one has gained little."""
+        value = self.value(solution, ridge)[0]
+        for _ in range(_MOST_ROUNDS):
+            curvature = self.curvature_at(solution) + _OF_ALL * normal
+            lower = _factor(curvature, ridge)
+            solution = self._descend_in(lower, solution, ridge, _STEPS_OF_ROUND, _VERY_STILL)
+            before, value = value, self.value(solution, ridge)[0]
+            if self._is_enough(before - value, value):
+                return solution, True
+        return solution, False
+
+    def _is_enough(self, to_gain: float, value: float) -> bool:
+        return to_gain <= max(_TO_GAIN * value, _MEAN_TO_GAIN * self._total())
+
+    def _by_newton(self, solution: Array, ridge: float) -> tuple[Array, bool]:
+        """Take steps of Newton's method for a single output, until the next one gains little."""
+        value, slope = self.value(solution, ridge)
+        for _ in range(_NEWTON_STEPS):
+            lower = _factor(self.curvature(self._bend(solution)), ridge)
+            step = -linalg.cho_solve((lower, True), slope)
+            gain = -0.5 * float((slope * step).sum())
+            if self._is_enough(gain, value):
+                return solution, True
+            for _ in range(_HALVES):
+                there = self.value(solution + step, ridge)
+                if there[0] < value - 1e-4 * gain:
+                    break
+                step, gain = step / 2, gain / 2
+            else:
+                return solution, False
+            solution, (value, slope) = solution + step, there
+            if self.watch is not None:
+                self.watch(value / self._total())
+        return solution, False
+
+    def _bend(self, solution: Array) -> Array:
+        """Return the second derivatives of the losses of a single output."""
+        _, slopes, bend = self.loss.majorise(self.predictions(solution), self.targets)
+        if self.loss.gives_probabilities:
+            # p - y is the slope. Where p is nearly 0 or 1, the bound above it leads nowhere.
+            bend = np.abs(slopes[:, 0]) * (1 - np.abs(slopes[:, 0]))
+        return np.asarray(bend * self.weight if len(self.weight) else bend)
+
     def minimise(self, start: Array, normal: Array, ridge: float, steps: int) -> Array:
-        """Return the coordinates of the minimiser, found in units of the curvature.
+        """Return coordinates near the minimiser, found in units of the curvature.
 
         normal: a curvature to begin with, or that of all samples.
         """
         if self.measure is not None or not self.loss.is_classification:
             return self._descend(start, normal, ridge, steps)
+        return self._approach(start, normal, ridge, steps)[0]
+
+    def _approach(
+        self, start: Array, normal: Array, ridge: float, steps: int
+    ) -> tuple[Array, Array]:
+        """Return the same for labels, and the factor of the curvature that it was found in."""
         cold, solution = not start.any(), start
         if cold:
             solution = self._descend(solution, normal, ridge, _FIRST_STEPS)
@@ -165,15 +266,12 @@ class Problem:
             some = bool(near.mean() < _MOST_NEAR)
             part = self.part(np.flatnonzero(near)) if some else self
             rough = turn == 0 and (cold or steps > _FEW_STEPS)
-            solution = part._descend(
-                solution,
-                part.curvature_at(solution),
-                ridge,
-                min(steps, 2 * _FIRST_STEPS) if rough else steps,
-            )
+            lower = _factor(part.curvature_at(solution), ridge)
+            count = min(steps, 2 * _FIRST_STEPS) if rough else steps
+            solution = part._descend_in(lower, solution, ridge, count)
             if not rough and (not some or self._says_enough(near, solution, ridge)):
                 break
-        return solution
+        return solution, lower
 
     def _is_near(self, solution: Array) -> NDArray[np.bool_]:
         """Tell which samples are not predicted so well that they may be left out."""
@@ -198,8 +296,12 @@ class Problem:
 
     def _descend(self, start: Array, normal: Array, ridge: float, steps: int) -> Array:
         """Take steps of L-BFGS in units of a curvature."""
-        lower = linalg.cholesky(normal + ridge * np.eye(len(normal)), lower=True)
-        lower = np.asfortranarray(lower)
+        return self._descend_in(_factor(normal, ridge), start, ridge, steps)
+
+    def _descend_in(
+        self, lower: Array, start: Array, ridge: float, steps: int, still: float = _STILL
+    ) -> Array:
+        """Take the same steps, given the factor of the curvature."""
         shape, latest = start.shape, [0.0]
 
         def coordinates(units: Array) -> Array:
@@ -217,9 +319,13 @@ class Problem:
             jac=True,
             method="L-BFGS-B",
             callback=None if watch is None else lambda _: watch(latest[0] / self._total()),
-            options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 10, "ftol": _STILL},
+            options={"maxiter": steps, "maxfun": 2 * steps, "maxcor": 10, "ftol": still},
         )
         return np.asarray(coordinates(found.x))
+
+    def losses(self, solution: Array) -> Array:
+        """Return the loss of each sample."""
+        return np.asarray(self.loss.evaluate(self.predictions(solution), self.targets)[0])
 
     def error(self, solution: Array) -> tuple[float, float]:
         """Return what share of the samples is predicted wrongly, and their mean loss.
@@ -235,6 +341,24 @@ class Problem:
             return 0.0, loss
         labels = predictions[:, 0] > 0 if predictions.shape[1] == 1 else predictions.argmax(axis=1)
         return float((labels != self.targets[:, 0]).mean()), loss
+
+
+def _factor(curvature: Array, ridge: float) -> Array:
+    """Return L, lower triangular, with L L' the sum of both, or more where rounding asks for it."""
+    while True:
+        try:
+            damped = curvature + ridge * np.eye(len(curvature))
+            return np.asfortranarray(linalg.cholesky(damped, lower=True))
+        except linalg.LinAlgError:
+            ridge = max(10 * ridge, _ROUNDING * float(np.trace(curvature)))
+
+
+def _ridges_down_to(ridge: float, easy: float) -> list[float]:
+    """Return ridges from an easy one to this one."""
+    ridges = [ridge]
+    while ridges[-1] < easy:
+        ridges.append(ridges[-1] / _NEXT_RIDGE)
+    return ridges[::-1]
 
 
 def problem_of(model: Any, samples: Samples, loss: Any, unit: float) -> Problem:

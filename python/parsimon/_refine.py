@@ -18,7 +18,7 @@ from ._problem import OneVsRest, Problem
 from ._progress import progress
 from ._stream import Samples
 from ._threads import threads_of
-from ._units import units_of
+from ._units import check_gradient, units_of
 
 Array = NDArray[np.float64]
 
@@ -49,6 +49,14 @@ _RIDGES = (1.0, 3.0, 0.3, 10.0, 0.1)
 _NUMBERS = 1 << 25
 _STEPS = 30
 _BLOCK = 1024
+# The share of the epochs after which the judges are asked whether to go on, and a mean loss there,
+# in units of the one before, that has never become a gain.
+_TRIAL = 0.3
+_LOST = 1.1
+# A model that remembers so many times the samples is judged with its own weights, too; and where
+# its file tells how many there are.
+_MORE = 1.5
+_REMEMBERED = 3
 
 
 def refine_on(
@@ -64,6 +72,10 @@ def refine_on(
     Points move by stochastic steps on the loss that ``fit`` minimises, then the weights are solved
     for. A tenth of the samples judges the result, with weights from the others: if it is no better,
     the model stays what it was. The number of points stays, and a stream can go on.
+
+    Give all samples that the model is to know: the weights are solved on these alone. A model that
+    has learned from more than one and a half times as many keeps its own weights, and its points,
+    unless new ones are better at the judges by more than chance.
 
     Parameters
     ----------
@@ -84,12 +96,17 @@ def refine_on(
     count(auto=True)("epochs", epochs)
     model = self._fitted_model()
     if self.__dict__.get("_predicts_only_"):
-        raise ValueError("A model that was saved with training=False cannot be refined.")
+        raise ValueError(
+            "A model that was saved with training=False cannot be refined: it has no statistics of "
+            "the samples that it has learned from. Save it with training=True."
+        )
+    check_gradient(self.kernel_)
     samples = self._samples_again(X, y, sample_weight)
     model = model.copy()
     with threads_of(self.n_jobs):
         refine(self, model, samples, None if isinstance(epochs, str) else int(epochs))
-    self._adopt(model, {})
+    # A stream goes on from here: it must not begin anew from its first samples.
+    self._adopt(model, {"_first_": ()})
     return self
 
 
@@ -143,9 +160,14 @@ class _Refinement:
         span = _Span(self.kernel, self.points, self.unit)
         found = [self._best_ridge(span, self.weights, form) for form in self._forms()]
         before = min(found, key=lambda one: one.error[0])
-        points, weights = self._moved(before.form)
+        moved = self._moved(span, before.form)
+        if moved is None:
+            return
+        points, weights = moved
         after = self._best_ridge(_Span(self.kernel, points, self.unit), weights, before.form)
         if not after.error < before.error:
+            return
+        if self._remembers_more() and not self._beats_its_own_weights(span, points, after):
             return
         self.model.replace(points, after.weights)
         if self.named.is_squared:
@@ -154,13 +176,35 @@ class _Refinement:
         per_sample = after.ridge / self.named.regularizer_scale
         solve_weights(self.model, self.samples, self.named, per_sample, form=before.form)
 
+    def _remembers_more(self) -> bool:
+        """Tell whether the model has learned from clearly more samples than there are here."""
+        remembered = float(self.model.to_archive()["newton.numbers"][_REMEMBERED])
+        return remembered > _MORE * len(self.samples)
+
+    def _beats_its_own_weights(self, span: _Span, points: Array, after: _Found) -> bool:
+        """Tell whether the points that moved are better than the model as it is, beyond chance.
+
+        Its own weights know samples that are not here. They may know the judges, too, which is why
+        they are not asked where all samples are here.
+        """
+        own = span.problem(self.judge, after.form)
+        other = _Span(self.kernel, points, self.unit)
+        moved = other.problem(self.judge, after.form)
+        gains = own.losses(span.coordinates(self.weights)) - moved.losses(
+            other.coordinates(after.weights)
+        )
+        chance = float(gains.std()) / np.sqrt(len(gains))
+        fewer = after.error < own.error(span.coordinates(self.weights))
+        return bool(fewer and gains.mean() > chance)
+
     def _forms(self) -> tuple[Any, ...]:
         """Return the forms of the loss among which `fit` chooses, too."""
         if self.named.describe() in ("multiclass_hinge", "multiclass_squared_hinge"):
             return self.named, OneVsRest()
         return (self.named,)
 
-    def _moved(self, form: Any) -> tuple[Array, Array]:
+    def _moved(self, span: _Span, form: Any) -> tuple[Array, Array] | None:
+        """Return points and weights that have moved, or nothing if that leads nowhere."""
         size = len(self.learner)
         features = self.points.shape[1]
         single = features > _FEW_FEATURES
@@ -180,13 +224,27 @@ class _Refinement:
         with progress(
             self.epochs * size, enabled=shown, description=f"{name}: moving points"
         ) as bar:
-            for _ in range(self.epochs):
+            for epoch in range(self.epochs):
+                if epoch == self._trial and self._is_lost(span, moving, form):
+                    return None
                 moving.precondition(self._root(moving.points))
                 for X, targets, weight in self.learner.blocks(_BATCH, self.random):
                     rows = np.asarray(X, dtype=np.float64)
                     bar.update(moving.run(rows, targets, weight, _BATCH, steps))
                     bar.set_postfix(model_order=len(self.points), loss=moving.latest_loss)
         return moving.points, moving.weights
+
+    @property
+    def _trial(self) -> int:
+        """The epoch before which the judges are asked whether to go on."""
+        return max(round(_TRIAL * self.epochs), 1)
+
+    def _is_lost(self, span: _Span, moving: Any, form: Any) -> bool:
+        """Tell whether the points that move are clearly worse by now than where they began."""
+        now = _Span(self.kernel, moving.points, self.unit)
+        began = self._best_ridge(span, self.weights, form, _RIDGES[:1]).error
+        there = self._best_ridge(now, moving.weights, form, _RIDGES[:1]).error
+        return there[0] >= began[0] and there[1] > _LOST * began[1]
 
     def _root(self, points: Array) -> Array:
         """Return R, upper triangular, with R R' the inverse of the curvature of a mean loss."""
@@ -201,7 +259,9 @@ class _Refinement:
         root = linalg.solve_triangular(lower, np.eye(len(points)), lower=True, trans=1)
         return np.ascontiguousarray(root)
 
-    def _best_ridge(self, span: _Span, weights: Array, form: Any) -> _Found:
+    def _best_ridge(
+        self, span: _Span, weights: Array, form: Any, ridges: tuple[float, ...] = _RIDGES
+    ) -> _Found:
         """Return the ridge whose weights predict the judges best."""
         most = max(_NUMBERS // len(span.points), 1)
         learner = self.learner
@@ -212,7 +272,7 @@ class _Refinement:
         normal, start = problem.curvature(), span.coordinates(weights)
         best = self.ridge, (np.inf, np.inf), start
         # That of the squared loss is chosen before it is fitted.
-        for factor in _RIDGES[:1] if self.named.is_squared else _RIDGES:
+        for factor in ridges[:1] if self.named.is_squared else ridges:
             ridge = self.ridge * factor * len(learner) / self.unit
             ridge = max(ridge, 1e-9 * float(np.trace(normal)))
             solution = problem.minimise(start, normal, ridge, _STEPS)

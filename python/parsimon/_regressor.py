@@ -54,6 +54,26 @@ def _check_loss(name: str, value: Any) -> None:  # noqa: ARG001 - the sentences 
     _core.parse_loss(_core_name(value))
 
 
+def _noise(estimator: Regressor) -> Any:
+    variance = estimator._state("noise_").noise
+    if estimator.__dict__.get("_predicts_only_"):
+        raise AttributeError(
+            "noise_ is not known to a model that was saved with training=False: save it with "
+            "training=True."
+        )
+    if not len(variance):
+        raise AttributeError(
+            "noise_ is known with loss='squared' and solver='newton' only: no other loss has a "
+            "variance, and no other solver keeps the statistics that tell it. Nor are there any of "
+            "a linear kernel on more than 2,000 features."
+        )
+    noise = np.sqrt(variance) * estimator._scale_
+    return float(noise[0]) if estimator._single_ else noise
+
+
+NOISE = property(_noise, doc="The standard deviation of the noise of the targets.")
+
+
 @documented(OF_REGRESSORS)
 class Regressor(RegressorMixin, ModelEstimator, CallbackSupportMixin):
     """A regressor that learns from a stream; how its model is made is the subclass's to say."""
@@ -132,16 +152,52 @@ class Regressor(RegressorMixin, ModelEstimator, CallbackSupportMixin):
         targets.check(y)
         return Samples(X, targets.encode(y), checked_weight(sample_weight, X))
 
-    def predict(self, X: ArrayLike) -> Array:
-        """Return the predicted target of each sample.
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Return the predicted target of each sample and, if asked to, how well it is known.
 
-        {X -> predictions}
+        The standard deviation is that of a Gaussian process with this kernel, as
+        :class:`sklearn.gaussian_process.GaussianProcessRegressor` has it: with noise of variance
+        s^2 and the prior variance s^2 / ridge k(x, x), f(x) has the variance
+
+            s^2 (phi' (H + ridge I)^-1 phi + distance(x)^2 / ridge)
+
+        where phi are the coordinates of k(x, .) in the span of the model's points and H is the sum
+        of phi phi' over all samples that are remembered. It is exact if every sample is a point,
+        and otherwise counts samples as if they lay in the span. A single target has the noise on
+        top of it: ``sqrt(deviations**2 + noise_**2)``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The samples.
+        return_std : bool, default=False
+            Whether to return standard deviations, too; only with ``loss="squared"`` and
+            ``solver="newton"``, and not of a :class:`COLKRegressor`.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_samples,) or (n_samples, n_targets)
+            As the targets in training.
+        deviations : ndarray of the same shape
+            If they were asked for: the standard deviations of the predictions, without the noise.
         """
         values = self._evaluate(X)
-        return self._targets().decode(values)
+        predictions = self._targets().decode(values)
+        return (predictions, self._standard_deviation(X)) if return_std else predictions
 
     def _standard_deviation(self, X: ArrayLike) -> Array:
         """Return that of the learned function at each sample, in units of y."""
+        if self.__dict__.get("_predicts_only_"):
+            raise ValueError(
+                "The standard deviation of predictions is not known to a model that was saved with "
+                "training=False: the statistics that tell it are left out. Save it with "
+                "training=True."
+            )
+        if not hasattr(type(self), "noise_"):
+            raise ValueError(
+                f"The standard deviation of predictions is not known to a {type(self).__name__}, "
+                f"whose objective is more than a sum over samples: use a POLKRegressor."
+            )
         variance = self._evaluate(X, lambda model: model.posterior().variance)
         deviation: Array = np.sqrt(variance[:, None] * self._model.noise) * self._scale_
         return deviation[:, 0] if self._single_ else deviation

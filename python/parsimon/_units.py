@@ -8,8 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .kernels import Function, Kernel, Product, Scaled, SinglePrecision, Sum
 
 Array = NDArray[np.float64]
+
+
+def check_gradient(kernel: Kernel) -> None:
+    """Refuse a kernel whose points cannot be moved."""
+    if isinstance(kernel, Function) and kernel.gradient is None:
+        raise ValueError(
+            f"Points can only be moved with a kernel that has a gradient, which {kernel!r} does "
+            f"not: give it one, or leave the points where they are (refine=False)."
+        )
+    if isinstance(kernel, (Sum, Product)):
+        for part in kernel.parts:
+            check_gradient(part)
+    if isinstance(kernel, (Scaled, SinglePrecision)):
+        check_gradient(kernel.kernel)
 
 
 def units_of(text: str, points: Array) -> Array:

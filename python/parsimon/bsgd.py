@@ -15,7 +15,7 @@ from ._drift import Detector
 from ._newton import finish_fit
 from ._parameters import estimator
 from ._refine import refine, refine_on
-from ._regressor import Regressor
+from ._regressor import NOISE, Regressor
 from ._stream import Samples
 from ._types import (
     AnyKernel,
@@ -176,8 +176,10 @@ class BSGDRegressor(Regressor):
 
     Attributes
     ----------
-    {dictionary_, weights_, model_order_, expansion_, intercept_, n_features_in_, kernel_,
-    learning_rate_, regularization_, epochs_, t_, trace_, drift_}
+    {dictionary_, weights_, model_order_, expansion_, intercept_}
+    noise_ : float or ndarray of shape (n_targets,)
+        As of :class:`POLKRegressor`.
+    {n_features_in_, kernel_, learning_rate_, regularization_, epochs_, t_, trace_, drift_}
 
     References
     ----------
@@ -214,6 +216,8 @@ class BSGDRegressor(Regressor):
     n_jobs: int | None = None
     random_state: Any = None
     verbose: int = 0
+
+    noise_ = NOISE
 
     _words = {**Regressor._words, **_WORDS}
     _algorithms = ("polk",)

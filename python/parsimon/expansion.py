@@ -382,6 +382,9 @@ class CompressionReport:
 _MOST_AT_ONCE = 3000
 # How many more points are chosen than asked for, of which KOMP then removes the worst.
 _SPARE = 1.5
+# Budgets that are tried where points are merged, each smaller than this share of the one before.
+_ATTEMPTS = 3
+_LESS = 0.995
 
 
 def komp(
@@ -501,17 +504,47 @@ def _large_komp(
     chosen = _core.KernelExpansion(
         expansion.kernel.core, expansion._core.dictionary[places], weights[order]
     )
-    squared, gone = selection.squared_error, np.empty(0, dtype=np.int64)
+    error, gone = math.sqrt(selection.squared_error), np.empty(0, dtype=np.int64)
     if len(places) <= 2 * _MOST_AT_ONCE:
-        left = math.sqrt(max(budget**2 - squared, 0.0))
-        chosen, removed, error = _core.komp(chosen, left, mask[places].tolist(), max_points, merges)
-        gone, squared = places[_given(removed, len(places))], squared + float(error) ** 2
+        full, outside = chosen, error
+        left = math.sqrt(max(budget**2 - outside**2, 0.0))
+        for attempt in range(_ATTEMPTS):
+            chosen, removed, moved = _core.komp(
+                full, left, mask[places].tolist(), max_points, merges
+            )
+            gone = places[_given(removed, len(places))]
+            error = _distance(expansion._core, full, chosen, outside, float(moved))
+            if error <= budget or not merges or not left or chosen.model_order == max_points:
+                break
+            # What was merged is not at a right angle to f - P f. Leave that much room; the last
+            # time so much that the two distances together are within the budget.
+            sure = max(budget - outside, 0.0)
+            room = math.sqrt(max(left**2 - (error**2 - outside**2 - moved**2), 0.0))
+            left = sure if attempt == _ATTEMPTS - 2 else max(sure, min(room, _LESS * left))
     removed_first = np.setdiff1d(np.arange(size), places)
     compressed = expansion._derive(chosen)
-    report = CompressionReport(
-        np.concatenate([removed_first, gone]), math.sqrt(squared), compressed.model_order
-    )
+    report = CompressionReport(np.concatenate([removed_first, gone]), error, compressed.model_order)
     return compressed, report
+
+
+def _distance(f: Any, projected: Any, g: Any, outside: float, moved: float) -> float:
+    """Return ||f - g||, of ||f - P f|| and ||P f - g||.
+
+    The square is the sum of these two squares and -2 <f - P f, g>, which is 0 but for the points of
+    g that merging has made.
+    """
+    points = g.dictionary
+    product = 0.0
+    if len(points):
+        made = ~_rows_in(points, projected.dictionary)
+        rest = f(points[made]) - projected(points[made])
+        product = float((g.weights[made] * rest).sum())
+    return math.sqrt(max(outside**2 + moved**2 - 2 * product, 0.0))
+
+
+def _rows_in(rows: Array, others: Array) -> NDArray[np.bool_]:
+    known = {row.tobytes() for row in others}
+    return np.array([row.tobytes() in known for row in rows], dtype=bool)
 
 
 def _protected_mask(protected: ArrayLike | None, size: int) -> NDArray[np.bool_]:

@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from . import _core
 from ._affine import MANY_FEATURES
@@ -16,7 +15,7 @@ from ._classifier import Classifier
 from ._core import BudgetSchedule, Compression
 from ._docs import OF_CLASSIFIERS, OF_REGRESSORS
 from ._drift import Detector
-from ._model import BUDGET, Array
+from ._model import BUDGET
 from ._newton import (
     FEWEST_POINTS,
     SAMPLES_PER_POINT,
@@ -28,7 +27,7 @@ from ._newton import (
 from ._parameters import estimator
 from ._primal import is_primal, new_primal
 from ._refine import refine, refine_on
-from ._regressor import Regressor
+from ._regressor import NOISE, Regressor
 from ._settings import core_budget, core_step
 from ._stream import Samples
 from ._types import (
@@ -43,6 +42,7 @@ from ._types import (
     Schedule,
     Solver,
 )
+from ._units import check_gradient
 from .kernels import Kernel
 from .schedules import AdaptiveBudget, resolve
 
@@ -61,6 +61,8 @@ def new_polk(
     outputs = estimator._n_outputs(samples)
     loss = estimator._core_loss(outputs)
     chosen = Choices(estimator, samples, loss, streaming=streaming, intercept=intercept)
+    if getattr(estimator, "refine", False):
+        check_gradient(chosen.kernel)
     if samples.X.shape[1] > MANY_FEATURES and is_primal(estimator, chosen.kernel, outputs):
         primal, epochs = new_primal(
             estimator, chosen, samples, loss, outputs=outputs, streaming=streaming
@@ -138,7 +140,17 @@ def compress(self: Any, *, budget: float = 0.0, max_points: int | None = None) -
             f"compress solves for the weights again, which solver={self.solver!r} cannot: use "
             f"parsimon.komp(model.expansion_), or solver='newton'."
         )
-    return float(self._fitted_model().compress(float(budget), max_points))
+    model = self._fitted_model()
+    if self.__dict__.get("_predicts_only_"):
+        raise ValueError(
+            "A model that was saved with training=False cannot be compressed: it has no statistics "
+            "of the samples to solve for the weights again from. Use "
+            "parsimon.komp(model.expansion_), or save it with training=True."
+        )
+    moved = float(model.compress(float(budget), max_points))
+    # A stream goes on from here: it must not begin anew from its first samples.
+    self._adopt(model, {"_first_": ()})
+    return moved
 
 
 def stop_early(self: Any, model: Any) -> None:  # noqa: ARG001
@@ -301,6 +313,7 @@ class POLKRegressor(Regressor):
     verbose: int = 0
 
     budget_ = BUDGET
+    noise_ = NOISE
 
     compress = compress
     refine_on = refine_on
@@ -312,50 +325,3 @@ class POLKRegressor(Regressor):
         super()._finish_fit(model, samples)
         if self.refine:
             refine(self, model, samples)
-
-    def predict(  # type: ignore[override]
-        self, X: ArrayLike, return_std: bool = False
-    ) -> Array | tuple[Array, Array]:
-        """Return the predicted target of each sample and, if asked to, how well it is known.
-
-        The standard deviation is that of a Gaussian process with this kernel, as
-        :class:`sklearn.gaussian_process.GaussianProcessRegressor` has it: with noise of variance
-        s^2 and the prior variance s^2 / ridge k(x, x), f(x) has the variance
-
-            s^2 (phi' (H + ridge I)^-1 phi + distance(x)^2 / ridge)
-
-        where phi are the coordinates of k(x, .) in the span of the model's points and H is the sum
-        of phi phi' over all samples that are remembered. It is exact if every sample is a point,
-        and otherwise counts samples as if they lay in the span. A single target has the noise on
-        top of it: ``sqrt(deviations**2 + noise_**2)``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-        return_std : bool, default=False
-            Whether to return standard deviations, too; only with ``loss="squared"`` and
-            ``solver="newton"``.
-
-        Returns
-        -------
-        predictions : ndarray of shape (n_samples,) or (n_samples, n_targets)
-            As the targets in training.
-        deviations : ndarray of the same shape
-            If they were asked for: the standard deviations of the predictions, without the noise.
-        """
-        predictions = super().predict(X)
-        return (predictions, self._standard_deviation(X)) if return_std else predictions
-
-    @property
-    def noise_(self) -> Any:
-        """The standard deviation of the noise of the targets."""
-        variance = self._state("noise_").noise
-        if not len(variance):
-            raise AttributeError(
-                "noise_ is known with loss='squared' and solver='newton' only: no other loss has a "
-                "variance, and no other solver keeps the statistics that tell it. Nor are there "
-                "any of a linear kernel on more than 2,000 features."
-            )
-        noise = np.sqrt(variance) * self._scale_
-        return float(noise[0]) if self._single_ else noise

@@ -293,8 +293,35 @@ class POLKClassifier(OnCluster, parsimon.POLKClassifier):
         return ask(X, self.to_local(), "predict_proba") if is_lazy(X) else super().predict_proba(X)
 
 
+class RegressorOnCluster(OnCluster):
+    """What the regressors share besides."""
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the predicted target of each sample, lazily for collections of Dask.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, list of delayed objects or futures, or array-like
+            The samples.
+        return_std : bool, default=False
+            Whether to return standard deviations, too; of samples in memory only.
+
+        Returns
+        -------
+        predictions : of the same kind
+            As the targets in training.
+        deviations : ndarray
+            If asked for.
+        """
+        if not is_lazy(X):
+            return super().predict(X, return_std)  # type: ignore[misc]
+        if return_std:
+            raise ValueError("Standard deviations are of samples in memory: use to_local().")
+        return ask(X, self.to_local(), "predict")
+
+
 @on_cluster(parsimon.POLKRegressor, OF_REGRESSORS, _ENTRIES)
-class POLKRegressor(OnCluster, parsimon.POLKRegressor):
+class POLKRegressor(RegressorOnCluster, parsimon.POLKRegressor):
     """:class:`parsimon.POLKRegressor` that learns from data on a cluster of Dask.
 
     As :class:`POLKClassifier` does; for the squared loss, the weights are those that one machine
@@ -318,32 +345,9 @@ class POLKRegressor(OnCluster, parsimon.POLKRegressor):
     _: KW_ONLY
     client: Any = None
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Return the predicted target of each sample, lazily for collections of Dask.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, list of delayed objects or futures, or array-like
-            The samples.
-        return_std : bool, default=False
-            Whether to return standard deviations, too; of samples in memory only.
-
-        Returns
-        -------
-        predictions : of the same kind
-            As the targets in training.
-        deviations : ndarray
-            If asked for.
-        """
-        if not is_lazy(X):
-            return super().predict(X, return_std)
-        if return_std:
-            raise ValueError("Standard deviations are of samples in memory: use to_local().")
-        return ask(X, self.to_local(), "predict")
-
 
 @on_cluster(parsimon.COLKRegressor, OF_REGRESSORS, RISK_ENTRIES, _ENTRIES)
-class COLKRegressor(OnCluster, parsimon.COLKRegressor):
+class COLKRegressor(RegressorOnCluster, parsimon.COLKRegressor):
     """:class:`parsimon.COLKRegressor` that learns from data on a cluster of Dask.
 
     Points are found as :class:`POLKRegressor` does. A risk is a function of all losses together:
@@ -368,21 +372,6 @@ class COLKRegressor(OnCluster, parsimon.COLKRegressor):
 
     _: KW_ONLY
     client: Any = None
-
-    def predict(self, X: Any) -> Any:
-        """Return the predicted target of each sample, lazily for collections of Dask.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, list of delayed objects or futures, or array-like
-            The samples.
-
-        Returns
-        -------
-        predictions : of the same kind
-            As the targets in training.
-        """
-        return ask(X, self.to_local(), "predict") if is_lazy(X) else super().predict(X)
 
 
 @on_cluster(parsimon.SPPPOTIntensity, OF_STEPS, SPPPOT_ENTRIES, POINTS, _ENTRIES)

@@ -184,7 +184,7 @@ class Task:
             solution = problem.minimum(start, ridge, rough=rough)
             if way is not None:
                 solution = start + way * (solution - start)
-                self._made._latest_losses_ = problem.losses(solution).latest(LATEST)
+                self._made._latest_losses_ = problem.losses_of_parts(solution).latest(LATEST)
             normal = problem.normal_at(solution, "memory") * unit**2
         solution = solution / unit
         right = normal @ solution + ridge * unit**2 * solution

@@ -279,7 +279,7 @@ class Summed(Problem):
         self._rounds += 1
         value, counts = None, None
         if self.measure is not None and curvature != "loss":
-            losses = self.losses(solution)
+            losses = self.losses_of_parts(solution)
             values, weight = losses.joined()
             measured, each = self.measure(values, weight / weight.sum())
             value, counts = float(weight.sum()) * float(measured), losses.apart(each)
@@ -287,7 +287,7 @@ class Summed(Problem):
         found: Sums = self._run(step, add)
         return found if value is None else replace(found, value=value)
 
-    def losses(self, solution: Array) -> Losses:
+    def losses_of_parts(self, solution: Array) -> Losses:
         """Return the loss of each sample at a solution."""
         found: Losses = self._run(Judge(solution, self._estimator), add)
         return found
