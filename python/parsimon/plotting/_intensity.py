@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parsimon.spppot._window import even_odd
+from parsimon.spppot._polygons import Polygons
 
 from ._common import PALETTE, Array, pyplot, rgb
 from ._densities import (
@@ -270,7 +270,7 @@ class IntensityDisplay:
         ]
         values = self.values
         if self.window is not None:  # there is nothing outside, not even a colour
-            inside = even_odd(list(self.window), _nodes(self.grid)).reshape(values.shape)
+            inside = Polygons(list(self.window)).contain(_nodes(self.grid)).reshape(values.shape)
             values = np.where(inside, values, np.nan)
             for ring in self.window:
                 ax.plot(*np.vstack([ring, ring[:1]]).T, color="black", linewidth=0.8, zorder=3)

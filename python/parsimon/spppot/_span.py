@@ -72,13 +72,21 @@ def shares(domain: Array, cells: Sequence[int], window: Window | None) -> Array:
     count = int(np.prod(cells))
     if window is None:
         return np.full(count, 1 / count)
-    inside = window.shares(domain, cells)
+    edges = [np.linspace(low, high, n + 1) for (low, high), n in zip(domain, cells, strict=True)]
+    # Only those that the box around the window reaches need to be asked about.
+    near = tuple(
+        slice(int(np.searchsorted(edge[1:], low, "right")), int(np.searchsorted(edge, high)))
+        for edge, (low, high) in zip(edges, window.around(domain), strict=True)
+    )
+    inside = np.zeros(tuple(cells))
+    found = window.shares([e[n.start : n.stop + 1] for e, n in zip(edges, near, strict=True)])
+    inside[near] = found.reshape(inside[near].shape)
     if not inside.any():
         raise ValueError(
             f"The window has no area in the domain {domain.tolist()}: no point of a grid of "
             f"{list(cells)} cells is inside."
         )
-    return inside / count
+    return inside.ravel() / count
 
 
 class ProductSpan:
