@@ -193,10 +193,12 @@ class Intensity(Learned):
         window = self._fitted_window()
         is_ours = isinstance(self.domain, str) and (window is None or window.rings is None)
         if len(self._buffer_) and is_ours:
-            low, high = domain.T
-            if not ((low <= X) & (high >= X)).all():
-                # As long as all points are here, so is the choice of where they can be.
-                domain = _auto.choose_domain(self.domain, np.vstack([self._buffer_[:, :-1], X]))
+            (low, high), every = domain.T, np.vstack([self._buffer_[:, :-1], X])
+            # As long as all points are here, so is the choice of where they can be: few of them
+            # had wide gaps, and the margin that was left for more would stay for ever.
+            due = _solved.is_due(len(every), self._chosen_at_)
+            if due or not ((low <= X) & (high >= X)).all():
+                domain = _auto.choose_domain(self.domain, every)
         points, rejected = self._inside(X, amounts, domain, validation, measured, window=window)
         fitted = {"n_rejected_": self.n_rejected_ + rejected}
         return points, fitted if points.watch is None else fitted | {"_validation_": measured}

@@ -109,9 +109,9 @@ volume_ : float
 nodes_ : ndarray of shape (n_nodes, n_features_in_)
     The nodes of the integral in training; with ``solver="sgd"`` they are in the dictionary.
 integral_ : float
-    Integral over the domain of what was learned, on cells at most half as wide as the kernel. It is
-    1 but for the error of the rule; with ``solver="sgd"`` steps bring it near 1. Densities and
-    intensities are divided by it.
+    Integral over the domain of what was learned, on cells at most half as wide as the kernel. What
+    was solved for is normalised already: it is 1 but for the errors of two rules. With
+    ``solver="sgd"`` steps bring it near 1, and densities and intensities are divided by it.
 scales_ : int
     How many scales z has.
 exposure_ : float

@@ -100,7 +100,8 @@ class Learned(DensityMixin, ModelEstimator):
     def score_samples(self, X: ArrayLike) -> Array:
         """Return the logarithm of the density at each point.
 
-        The density is normalised: what was learned is divided by its integral over the domain.
+        The density is normalised: what steps have learned is divided by its integral over the
+        domain, and what was solved for is found with an integral of 1.
 
         {X -> log_density}
         """
@@ -366,7 +367,11 @@ class Learned(DensityMixin, ModelEstimator):
 
     @property
     def integral_(self) -> float:
-        """The integral of what was learned over the domain, which densities are divided by."""
+        """The integral of what was learned over the domain.
+
+        What was solved for is normalised, so that this tells how well; what steps have learned is
+        divided by it.
+        """
         return self._integral(self._state("integral_"), self.domain_, self.domain_)
 
     @property

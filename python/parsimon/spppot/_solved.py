@@ -143,6 +143,11 @@ def fit(estimator: Any, points: Points, fitted: dict[str, Any]) -> Found:
     return model, fitted, solved.likelihood.span
 
 
+def is_due(count: int, chosen_at: int) -> bool:
+    """Tell whether so many samples that are kept choose the settings anew."""
+    return count >= min(2 * chosen_at, BUFFER)
+
+
 def partial_fit(estimator: Any, points: Points, fitted: dict[str, Any], *, first: bool) -> Found:
     """Return a model that knows these points, too.
 
@@ -157,7 +162,7 @@ def partial_fit(estimator: Any, points: Points, fitted: dict[str, Any], *, first
         buffer = np.vstack([seen, buffer]) if len(seen) else seen
     elsewhere = not first and not np.array_equal(points.domain, estimator.domain_)
     chosen_at = 0 if first else estimator._chosen_at_
-    if len(buffer) and (elsewhere or len(buffer) >= min(2 * chosen_at, BUFFER)):
+    if len(buffer) and (elsewhere or is_due(len(buffer), chosen_at)):
         X, amounts = np.ascontiguousarray(buffer[:, :-1]), np.ascontiguousarray(buffer[:, -1])
         model, kernel, solved = trained(estimator, points.domain, X, amounts)
         span = solved.likelihood.span
