@@ -161,6 +161,7 @@ class Intensity(Learned):
     def _first(
         self, X: Any, sample_weight: ArrayLike | None, validation: ArrayLike | None
     ) -> tuple[Points, dict[str, Any]]:
+        self.__dict__.pop("_told_that_it_moves", None)
         amounts = self._amounts(X, sample_weight)
         window, round_and_round = window_of(self.window), goes_round(self.periodic, X.shape[1])
         if window is not None and window.rings is not None and X.shape[1] != 2:
@@ -389,6 +390,7 @@ class Intensity(Learned):
             "_known_uncertainty",
             "_checked_at",
             "_unsolved_",
+            "_told_that_it_moves",
         ):
             state.pop(name, None)
         if "_coef_" in state:  # of the model that is kept
