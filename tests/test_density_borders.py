@@ -175,6 +175,10 @@ def test_windows_that_are_too_small_to_be_seen_in_their_domain():
     tiny = [(0.5, 0.5), (0.5001, 0.5), (0.5, 0.5001)]
     with pytest.raises(ValueError, match=r"takes 5e-09 of the domain.*closer around"):
         SPPPOTIntensity(domain=UNIT, window=tiny).fit(np.full((30, 2), 0.50002))
+    thin = {"window": [(0, 0), (1, 1), (1, 0.998)], "bandwidth": 0.3}
+    for given in ({"kernel": "matern"}, {"budget": 0.1}):
+        with pytest.raises(ValueError, match="closer around"):
+            SPPPOTIntensity(**thin, **given).fit([[0.5, 0.4995], [0.7, 0.6993]])
     assert SPPPOTIntensity(window=tiny, bandwidth=1.0, regularization=1.0).fit(
         [[0.50002, 0.50003]]
     ).volume_ == pytest.approx(5e-9)

@@ -157,12 +157,14 @@ class Place:
         if self.window is None:
             return np.asarray(cells)
         share = self.window.volume(self.domain) / float(np.prod(self.width))
-        most = MOST_NODES >> (len(cells) + 1) if self.is_product else MOST_DENSE_NODES >> 1
+        is_dense = not self.is_product or self.estimator._searches()
+        most = MOST_DENSE_NODES >> 1 if is_dense else MOST_NODES >> (len(cells) + 1)
         if not share * most > _FEWEST_INSIDE:
+            advice = "Give a domain that is closer around it"
+            advice += ", or a Gaussian kernel and no budget." if is_dense else "."
             raise ValueError(
                 f"The window takes {share:.2g} of the domain {self.domain.tolist()}, which is too "
-                f"little to be seen in it: "
-                + ("no point is inside." if share == 0 else "give a domain that is closer around.")
+                f"little for the nodes of an integral. {advice}"
             )
         more = (_FEWEST_INSIDE / (share * float(np.prod(cells)))) ** (1 / len(cells))
         return np.asarray(np.ceil(cells * max(more, 1.0) - 1e-9))
