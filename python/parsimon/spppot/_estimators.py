@@ -33,7 +33,8 @@ window : callable, list of polygons or geometry, optional
     The part of the domain where points can be; the density is zero elsewhere, and points elsewhere
     are left out. A function that takes points of shape (n, n_features) and returns n times True
     or False; in the plane a polygon, as a list of corners (x, y), or a list of such rings, of
-    which those within others are holes; or a Polygon or MultiPolygon of shapely or GeoJSON. The
+    which those within others are holes; or a Polygon or MultiPolygon of shapely or GeoJSON. Points
+    on an edge are inside. The
     domain "auto" is then the box around the polygons. A file keeps lists of corners; C++ programs
     that read it see the whole box.
 periodic : list of int, optional
@@ -71,7 +72,8 @@ regularization : float or "auto", default={default}
     ``partial_fit``.
 half_life : float, "auto" or None, default={default}
     How a stream forgets: the number of points after which a point counts half; "auto" and None:
-    nothing is forgotten. A number needs ``solver="newton"``.
+    nothing is forgotten, and a warning says when the latest points are less likely than those
+    before. A number needs ``solver="newton"``.
 parsimony : float or "auto", default={default}
     alpha in the budget alpha * eta; larger values make smaller models. With ``solver="newton"``
     "auto" takes a grid; a number has the paper's algorithm find the dictionary, on which the
