@@ -116,6 +116,8 @@ HOURS = np.datetime64("2024-01-01T00", "ns") + np.arange(30) * np.timedelta64(1,
         (HOURS[:, None], "0"),
         ((HOURS - HOURS[0])[:, None], "0"),
         ([[0.5, datetime.datetime(2024, 1, day)] for day in range(1, 20)], "1"),
+        ([["0.5", f"2024-01-{day:02d}"] for day in range(1, 20)], "1"),
+        ([[f"2024-01-{day:02d} 10:00"] for day in range(1, 20)], "0"),
     ],
 )
 def test_dates_are_no_numbers(X, column):
@@ -128,7 +130,12 @@ def test_dates_are_no_numbers(X, column):
 def test_a_column_of_dates_has_a_name():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"x": np.arange(30.0), "time": HOURS})
-    for X in (frame, frame[["time"]], frame.assign(time=frame["time"].dt.tz_localize("UTC"))):
+    others = (
+        frame.assign(time=frame["time"].dt.tz_localize("UTC")),
+        frame.assign(time=frame["time"].dt.to_period("h")),
+        frame.assign(time=frame["time"].astype(str)),
+    )
+    for X in (frame, frame[["time"]], *others):
         with pytest.raises(ValueError, match="column 'time' holds dates"):
             SPPPOTIntensity().fit(X)
 

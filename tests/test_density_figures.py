@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold
 
 from parsimon import HybridIntensity, MirrorNewtonIntensity, SPPPOTIntensity
 from parsimon.datasets import load_chicago_crimes, load_curry_shots, make_poisson_gaussian
@@ -85,3 +86,27 @@ def test_near_the_batch_fit_with_steps_by_our_own_rule(case, cls, batch_fit):
         # Paired over the test points: no worse beyond two standard errors.
         assert worse.mean() <= 2 * worse.std() / np.sqrt(len(test)) + 1e-3
         assert (loss(longer, test) - loss(batch, test)).mean() <= tolerance
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("bei", marks=pytest.mark.data("bei")),
+        pytest.param("old_faithful", marks=pytest.mark.data("old_faithful")),
+    ],
+)
+def test_not_below_kernel_density_by_cross_validation(name, monkeypatch):
+    """Defaults only; two of the folds of `bench densities`, which has all and more data."""
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[1])
+    densities = import_module("bench.densities")
+    data, gained = densities.DATA[name](), []
+    folds = KFold(densities.FOLDS, shuffle=True, random_state=0)
+    for train, test in list(folds.split(data.X))[:2]:
+        model = SPPPOTIntensity(domain="auto" if data.domain is None else data.domain)
+        integral, _ = densities.finely(model.fit(data.X[train]))
+        assert abs(integral - 1) < 0.01
+        other = densities.KernelDensityByValidation().fit(data.X[train])
+        ours = model.score_samples(data.X[test]) - np.log(integral)
+        gained.append(float((ours - other.score_samples(data.X[test])).mean()))
+    assert np.mean(gained) > 0

@@ -8,7 +8,8 @@ from test_solved_density import finely
 import parsimon
 from parsimon import HybridIntensity, SPPPOTIntensity, kernels
 from parsimon.goodness_of_fit import likelihood_ratio_test
-from parsimon.spppot._window import even_odd, window_of
+from parsimon.spppot._polygons import Polygons
+from parsimon.spppot._window import window_of
 
 TRIANGLE = [(0.0, 0.0), (2.0, 0.0), (0.0, 2.0)]
 SQUARE = [(0, 0), (4, 0), (4, 4), (0, 4)]
@@ -33,9 +34,13 @@ def test_rings_within_others_are_holes():
     assert_array_equal(window_of([SQUARE, HOLE]).contains(X), [True, False, True, False, True])
     # Whatever their direction, and the first corner may be the last, too.
     closed = [*reversed(SQUARE), SQUARE[-1]]
-    assert_array_equal(even_odd([np.array(closed, float)], X), [True, True, True, False, True])
-    share = window_of([SQUARE, HOLE]).shares(np.array([[0.0, 4.0], [0.0, 8.0]]), [8, 8])
+    solid = Polygons([np.array(closed, float)])
+    assert_array_equal(solid.contain(X), [True, True, True, False, True])
+    holed = window_of([SQUARE, HOLE])
+    share = holed.shares([np.linspace(0, 4, 9), np.linspace(0, 8, 9)])
     assert share.mean() == pytest.approx(12 / 32)
+    assert holed.volume(np.array([[0.0, 4.0], [0.0, 8.0]])) == pytest.approx(12)
+    assert holed.volume(np.array([[-1.0, 2.0], [0.5, 9.0]])) == pytest.approx(5)
 
 
 @pytest.mark.parametrize("window", [TRIANGLE, is_low], ids=["polygon", "function"])

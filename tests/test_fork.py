@@ -4,8 +4,11 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+
+import parsimon
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
@@ -180,3 +183,9 @@ def test_a_kernel_may_fork():
         assert forked
         model.predict(X[:10])
     """)
+
+
+def test_no_property_is_cached_under_a_lock():
+    folder = Path(parsimon.__file__).parent
+    users = [path for path in folder.rglob("*.py") if "cached_property" in path.read_text("utf-8")]
+    assert users == []

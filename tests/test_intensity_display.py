@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.validation import validate_data
 
-from parsimon import SPPPOTIntensity
+from parsimon import MarkedIntensity, SPPPOTIntensity
 from parsimon.plotting import IntensityDisplay
 
 
@@ -157,7 +157,10 @@ class TestPlane:
         assert display.line_ is None
 
     def test_density(self, plane):
-        display = IntensityDisplay.from_estimator(plane, quantity="density", resolution=4)
+        display = IntensityDisplay.from_estimator(
+            plane, quantity="density", resolution=4, aspect="equal"
+        )
+        assert display.ax_.get_aspect() == 1
         assert_allclose(display.values.mean(), 1 / 6)
         assert display.colorbar_.ax.get_ylabel() == "density"
 
@@ -175,6 +178,17 @@ class TestPlane:
         display = IntensityDisplay.from_estimator(plane, points(PLANE), **options)
         assert_array_equal(display.data_.get_facecolor()[0, :3], [0, 0, 0])
         assert_array_equal(display.data_.get_edgecolor()[0, :3], [1, 1, 1])
+
+    @pytest.mark.parametrize("colormap", ["viridis", "Greys"])
+    def test_nodes_can_be_seen_on_the_darkest_and_the_brightest_colour(self, plane, colormap):
+        values = np.array([[0.0, 0.0], [1.0, np.nan]])
+        grid = [np.array([0.25, 0.75]), np.array([-1.5, 1.5])]
+        nodes = np.array([[0.1, -2.0], [0.9, -2.0], [0.9, 2.0]])
+        display = IntensityDisplay(grid, values, np.array(PLANE), nodes=nodes)
+        display.plot(colormap=colormap)
+        inks = display.nodes_.get_edgecolor()[:, 0]
+        dark = 0 if colormap == "viridis" else 1
+        assert_array_equal(inks, [1 - dark, dark, 0])
 
     def test_of_many_points_some_are_drawn(self, plane):
         X = points(PLANE, 5000)
@@ -263,6 +277,13 @@ def test_without_matplotlib(line, monkeypatch):
         IntensityDisplay.from_estimator(line)
 
 
+def test_marks_are_drawn_one_at_a_time():
+    X = points(LINE)
+    model = MarkedIntensity(SPPPOTIntensity(domain=LINE, bandwidth=1.0, regularization=1e-3))
+    with pytest.raises(ValueError, match=r"one intensity for each mark.*intensities_\[0\]"):
+        IntensityDisplay.from_estimator(model.fit(X, np.arange(len(X)) % 2))
+
+
 @pytest.mark.usefixtures("plt")
 class TestSolved:
     """What the default solver learns: its dictionary is not where its integral has nodes."""
@@ -312,3 +333,12 @@ class TestSolved:
         drawn = np.ma.filled(display.mesh_.get_array(), np.nan).reshape(20, 20)
         assert 0.4 < np.isnan(drawn).mean() < 0.6
         assert_array_equal(display.ax_.lines[0].get_xydata(), [*ring, ring[0]])
+
+    def test_nothing_is_drawn_outside_a_window_that_is_a_function(self):
+        X = np.array([[0.1, -2.0], [0.2, 0.0], [0.4, -2.5], [0.3, -1.0]])
+        given = {"domain": PLANE, "bandwidth": (0.3, 2.0), "regularization": 1e-2}
+        model = SPPPOTIntensity(window=lambda X: X[:, 0] < 0.5, **given).fit(X)
+        for quantity in ("intensity", "std"):
+            display = IntensityDisplay.from_estimator(model, resolution=20, quantity=quantity)
+            drawn = np.ma.filled(display.mesh_.get_array(), np.nan).reshape(20, 20)
+            assert_array_equal(np.isnan(drawn), np.arange(20) >= [[10]] * 20)

@@ -67,6 +67,20 @@ def test_counts_and_likelihood_add_up():
     )
 
 
+def test_a_weight_is_that_many_points():
+    X, y = marked()
+    weight = 1.0 + np.arange(len(X)) % 2
+    given = clone(FAST).set_params(regularization=1e-3)
+    model = MarkedIntensity(given).fit(X, y, sample_weight=weight)
+    counts = [weight[y == mark].sum() for mark in model.classes_]
+    assert_allclose(model.expected_count((0, 1)), counts, rtol=1e-3)
+    rows = np.repeat(np.arange(len(X)), weight.astype(int))
+    each = MarkedIntensity(given).fit(X[rows], y[rows])
+    assert_allclose(model.intensities([[0.3], [0.8]]), each.intensities([[0.3], [0.8]]), rtol=1e-6)
+    with pytest.raises(ValueError, match="sample_weight"):
+        MarkedIntensity(given).fit(X, y, sample_weight=weight[1:])
+
+
 def test_outside_marks_are_as_common_as_everywhere():
     X, y = marked()
     model = MarkedIntensity(FAST).fit(X, y)

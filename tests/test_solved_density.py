@@ -235,6 +235,7 @@ def test_the_score_of_a_process_is_the_poisson_likelihood():
     assert model.process_score([[2.0]]) == -np.inf
 
 
+@pytest.mark.filterwarnings("ignore:The latest points of the stream:UserWarning")
 def test_a_moving_density_is_followed():
     random = np.random.RandomState(0)
     regrets = {50: [], 300: [], None: []}

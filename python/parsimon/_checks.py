@@ -78,16 +78,35 @@ def refuse_dates(X: Any) -> None:
         first = np.asarray(X[:1])
     except (TypeError, ValueError):  # which validation has a sentence for
         return
-    if first.dtype.kind not in "mMO":
+    if first.dtype.kind not in "mMOU":
         return
-    all_dates = first.dtype.kind != "O"
+    all_dates = first.dtype.kind in "mM"
     values = [] if all_dates else first.ravel().tolist()
-    dates = [j for j, value in enumerate(values) if isinstance(value, _DATES)]
+    dates = [j for j, value in enumerate(values) if _is_date(value)]
     if not (all_dates or dates):
         return
     column = 0 if all_dates else dates[0]
     name = repr(str(X.columns[column])) if hasattr(X, "columns") else str(column)
     raise _of_dates("Samples must be numbers", name)
+
+
+def _is_date(value: Any) -> bool:
+    """Tell whether this is a date, a period of pandas, or a text that is a date and no number."""
+    if isinstance(value, _DATES) or hasattr(value, "to_timestamp"):
+        return True
+    if not isinstance(value, str) or not any(sign in value[1:] for sign in "-:"):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        pass
+    else:  # such as 1e-3
+        return False
+    try:
+        np.datetime64(value)
+    except ValueError:
+        return False
+    return True
 
 
 def refuse_dates_in(name: str, values: NDArray[Any]) -> None:

@@ -31,6 +31,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ._checks import check_count, is_number
+from .spppot._window import folded
 
 __all__ = [
     "LikelihoodRatioReport",
@@ -42,6 +43,9 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
+
+# Points of simulated processes that are drawn together.
+_MOST_DRAWN = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,16 +174,12 @@ def likelihood_ratio_test(
     random = check_random_state(random_state)
     low, high = np.asarray(estimator.domain_).T
     volume = float(getattr(estimator, "volume_", np.prod(high - low)))  # of a window in it
-
-    def uniform() -> float:
-        values = np.empty(0)
-        while len(values) < len(points):
-            more = _log_densities(estimator, random.uniform(low, high, points.shape))
-            values = np.append(values, more[~np.isneginf(more)])
-        return float(values[: len(points)].sum())
-
-    values = _log_densities(estimator, points)
-    drawn = [uniform() for _ in range(n_simulations)] if np.isfinite(values).all() else [np.nan]
+    values, drawn = _log_densities(estimator, points), list[float]()
+    at_once = max(1, _MOST_DRAWN // len(points))
+    for start in range(0, n_simulations if np.isfinite(values).all() else 0, at_once):
+        count = min(at_once, n_simulations - start)
+        uniform = _uniform(estimator, volume, count * len(points), random)
+        drawn += _log_densities(estimator, uniform).reshape(count, -1).sum(axis=1).tolist()
     statistic = float(values.sum()) + len(points) * np.log(volume)
     as_large = int(np.sum(np.array(drawn) >= values.sum()))
     if not np.isfinite([statistic, *drawn]).all():
@@ -189,6 +189,23 @@ def likelihood_ratio_test(
     with np.errstate(over="ignore"):
         e_value = float(np.exp(statistic))
     return LikelihoodRatioReport(statistic, e_value, (1 + as_large) / (1 + n_simulations))
+
+
+def _uniform(
+    estimator: Any, volume: float, count: int, random: np.random.RandomState
+) -> FloatArray:
+    """Draw points that are uniform on the domain, or on a window in it."""
+    low, high = np.asarray(estimator._box() if hasattr(estimator, "_box") else estimator.domain_).T
+    accepted = volume / float(np.prod(high - low))
+    drawn, missing = [np.empty((0, len(low)))], count
+    while missing > 0:
+        more = int(1.1 * missing / accepted) + 10
+        some = random.uniform(low, high, (min(more, 16 * _MOST_DRAWN), len(low)))
+        if hasattr(estimator, "_contain"):
+            some = some[estimator._contain(some)]
+        drawn.append(some)
+        missing -= len(some)
+    return np.concatenate(drawn)[:count]
 
 
 def time_rescaling(
@@ -370,6 +387,8 @@ def _check_points(estimator: Any, X: ArrayLike, test: str) -> FloatArray:
             f"X must have the {len(domain)} features that {type(estimator).__name__} has learned "
             f"from; it has {points.shape[1]}."
         )
+    if hasattr(estimator, "periodic_"):
+        points = folded(points, domain, np.asarray(estimator.periodic_))
     outside = ((points < domain[:, 0]) | (points > domain[:, 1])).any(axis=1)
     if outside.any():
         first = int(outside.argmax())

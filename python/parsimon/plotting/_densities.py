@@ -20,6 +20,11 @@ _WIDE = 1.96
 def check_estimator(estimator: Any, quantity: Quantity) -> Array:
     """Return the domain of a fitted intensity that can be drawn."""
     check_is_fitted(estimator)
+    if hasattr(estimator, "intensities_"):
+        raise ValueError(
+            f"{type(estimator).__name__} has one intensity for each mark: draw one of its "
+            f"intensities_, such as intensities_[0], or its pooled_."
+        )
     if not hasattr(estimator, "domain_"):
         raise ValueError(
             f"An IntensityDisplay needs an intensity with a domain, such as SPPPOTIntensity; "
@@ -78,6 +83,13 @@ def evaluate(estimator: Any, at: Array, quantity: Quantity) -> Array:
         if quantity == "std":
             return np.asarray(estimator.intensity(at, return_std=True)[1])
         return np.asarray(estimator.intensity(at))
+
+
+def blank_outside(estimator: Any, at: Array, values: Array) -> Array:
+    """Return values of the plane that are nothing, and not zero, where there can be no points."""
+    if at.shape[1] != 2 or not hasattr(estimator, "_contain"):
+        return values
+    return np.where(estimator._contain(at), values, np.nan)
 
 
 def band_around(estimator: Any, at: Array, values: Array, quantity: Quantity) -> Array:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from parsimon.spppot._window import even_odd
+from parsimon.spppot._polygons import Polygons
 
 from ._common import PALETTE, Array, pyplot, rgb
 from ._densities import (
     Quantity,
     along,
     band_around,
+    blank_outside,
     check_estimator,
     check_points,
     check_truth,
@@ -38,7 +39,7 @@ class IntensityDisplay:
     grid : sequence of one or two ndarrays
         Where the values are, along each feature, in ascending order and evenly spaced.
     values : ndarray of shape (len(grid[0]),) or (len(grid[0]), len(grid[1]))
-        The intensity or density there.
+        The intensity or density there; in the plane NaN outside of a window.
     domain : ndarray of shape (n_features, 2)
         Range of the picture.
     quantity : {"intensity", "density", "std"}, default="intensity"
@@ -156,7 +157,7 @@ class IntensityDisplay:
         at = _nodes(grid)
         shape = (resolution,) * n_features
         nodes, samples = split_dictionary(estimator)
-        values = evaluate(estimator, at, quantity)
+        values = blank_outside(estimator, at, evaluate(estimator, at, quantity))
         display = cls(
             grid,
             values.reshape(shape),
@@ -182,6 +183,7 @@ class IntensityDisplay:
         colormap: Any = "viridis",
         colorbar: bool = True,
         legend: bool = True,
+        aspect: Any = "auto",
     ) -> IntensityDisplay:
         """Draw the intensity, the data and the dictionary.
 
@@ -201,6 +203,8 @@ class IntensityDisplay:
             Whether to draw the scale of the heat map.
         legend : bool, default=True
             Whether to name what is drawn.
+        aspect : {"auto", "equal"} or float, default="auto"
+            In the plane: how long a unit of the second feature is, in units of the first.
 
         Returns
         -------
@@ -220,6 +224,7 @@ class IntensityDisplay:
             self._draw_curve(X, dictionary)
         else:
             self._draw_map(X, dictionary, max_points, colormap)
+            ax.set_aspect(aspect)
             if colorbar:
                 label = _LABELS.get(self.quantity, self.quantity)
                 self.colorbar_ = self.figure_.colorbar(self.mesh_, ax=ax, label=label, pad=0.02)
@@ -270,7 +275,7 @@ class IntensityDisplay:
         ]
         values = self.values
         if self.window is not None:  # there is nothing outside, not even a colour
-            inside = even_odd(list(self.window), _nodes(self.grid)).reshape(values.shape)
+            inside = Polygons(list(self.window)).contain(_nodes(self.grid)).reshape(values.shape)
             values = np.where(inside, values, np.nan)
             for ring in self.window:
                 ax.plot(*np.vstack([ring, ring[:1]]).T, color="black", linewidth=0.8, zorder=3)
@@ -286,13 +291,23 @@ class IntensityDisplay:
             )
         if dictionary:
             if self.nodes is not None and len(self.nodes) <= _MOST_NODES:
-                ink = _contrast(self.mesh_.cmap(0.0))
-                small = {"s": 10, "marker": "+", "color": ink, "alpha": 0.6, "linewidths": 0.6}
+                inks = [_contrast(color) for color in self._colors_below(self.nodes)]
+                small = {"s": 10, "marker": "+", "color": inks, "alpha": 0.6, "linewidths": 0.6}
                 self.nodes_ = self._mark(self.nodes, label="nodes", **small)
             bold = {"s": 30, "marker": "D", "color": PALETTE[4], "edgecolors": "white"}
             samples = _thin(self.samples, max_points)
             self.samples_ = self._mark(samples, label="learned points", linewidths=0.9, **bold)
         ax.set(xlim=self.domain[0], ylim=self.domain[1])
+
+    def _colors_below(self, points: Array) -> Any:
+        """Return the colours of the map at points; white where there is none."""
+        low, high = np.asarray(self.domain, dtype=float).T
+        shape = np.array(self.values.shape)
+        at = (points - low) / (high - low) * shape
+        column, row = np.clip(at.astype(np.int64), 0, shape - 1).T
+        drawn = np.ma.filled(self.mesh_.get_array(), np.nan).reshape(shape[::-1])[row, column]
+        colors = self.mesh_.cmap(self.mesh_.norm(drawn))
+        return np.where(np.isnan(drawn)[:, None], 1.0, colors)
 
     def _mark(self, points: Array | None, **style: Any) -> Any:
         """Mark points of the model: on the curve, or where they are in the plane."""

@@ -56,6 +56,7 @@ class Intensity(Learned):
     exposure_: float
     n_rejected_: int
     _buffer_: Array
+    _chosen_at_: int
 
     _words = {
         **WORDS,
@@ -165,6 +166,7 @@ class Intensity(Learned):
     def _first(
         self, X: Any, sample_weight: ArrayLike | None, validation: ArrayLike | None
     ) -> tuple[Points, dict[str, Any]]:
+        self.__dict__.pop("_told_that_it_moves", None)
         amounts = self._amounts(X, sample_weight)
         window, round_and_round = window_of(self.window), goes_round(self.periodic, X.shape[1])
         if window is not None and window.rings is not None and X.shape[1] != 2:
@@ -197,10 +199,12 @@ class Intensity(Learned):
         window = self._fitted_window()
         is_ours = isinstance(self.domain, str) and (window is None or window.rings is None)
         if len(self._buffer_) and is_ours:
-            low, high = domain.T
-            if not ((low <= X) & (high >= X)).all():
-                # As long as all points are here, so is the choice of where they can be.
-                domain = _auto.choose_domain(self.domain, np.vstack([self._buffer_[:, :-1], X]))
+            (low, high), every = domain.T, np.vstack([self._buffer_[:, :-1], X])
+            # As long as all points are here, so is the choice of where they can be: few of them
+            # had wide gaps, and the margin that was left for more would stay for ever.
+            due = _solved.is_due(len(every), self._chosen_at_)
+            if due or not ((low <= X) & (high >= X)).all():
+                domain = _auto.choose_domain(self.domain, every)
         points, rejected = self._inside(X, amounts, domain, validation, measured, window=window)
         fitted = {"n_rejected_": self.n_rejected_ + rejected}
         return points, fitted if points.watch is None else fitted | {"_validation_": measured}
@@ -398,6 +402,7 @@ class Intensity(Learned):
             "_known_uncertainty",
             "_checked_at",
             "_unsolved_",
+            "_told_that_it_moves",
         ):
             state.pop(name, None)
         if "_coef_" in state:  # of the model that is kept

@@ -29,8 +29,9 @@ _RIDGE_STEP = 10**0.5
 _RIDGES = (-6, 8)
 # Features up to which each has a length of its own.
 _MOST_APART = 3
-# Coordinates for each place where there are samples, and how many there may be in any case. Samples
-# that are rounded lie on each other, and the narrower the kernel, the better it finds them again.
+# Coordinates for each place where there are samples, and how many there may be of two scales in any
+# case. Samples that are rounded lie on each other, and the narrower the kernel, the better it finds
+# them again.
 _PER_PLACE = 64
 _FEW_COORDINATES = 1024
 # The same with two scales, with which narrow kernels are good for more, and cost as much.
@@ -80,10 +81,11 @@ class CrossValidation:
         if self.total > _MOST_SAMPLES:
             rows = np.sort(random.permutation(self.total)[:_MOST_SAMPLES])
             self.X, self.amounts = self.X[rows], self.amounts[rows]
-        places = len(np.unique(self.X, axis=0))
+        self.places = len(np.unique(self.X, axis=0))
+        few = min(_FEW_COORDINATES, _PER_PLACE * self.places)
         self._most = {
-            1: max(_FEW_COORDINATES, _PER_PLACE * places),
-            2: max(_FEW_COORDINATES, _PER_PLACE_OF_TWO * places),
+            1: max(few, _PER_PLACE * self.places),
+            2: max(few, _PER_PLACE_OF_TWO * self.places),
         }
         left_out = _LEFT_OUT[self.X.shape[1] > 1]
         order = random.permutation(len(self.X)).astype(np.int64)

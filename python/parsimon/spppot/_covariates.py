@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from parsimon import _core
+from parsimon._lazy import lazy
 
 Array = NDArray[np.float64]
 
@@ -77,12 +77,12 @@ class WithCovariates:
         """Number of covariates."""
         return int(self._values.shape[1])
 
-    @cached_property
+    @lazy
     def finer(self) -> WithCovariates:
         """The same span with an integral on more nodes."""
         return WithCovariates(self.inner.finer, self.covariates, (self._mean, self._unit))
 
-    @cached_property
+    @lazy
     def single(self) -> WithCovariates:
         """What it does with coordinates and nodes, in single precision."""
         other = object.__new__(WithCovariates)
@@ -98,7 +98,7 @@ class WithCovariates:
     def measure(self) -> Array:
         return np.asarray(self.inner.measure)
 
-    @cached_property
+    @lazy
     def dense(self) -> Array:
         return np.hstack([self.inner.dense, self._values])
 

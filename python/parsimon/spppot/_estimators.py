@@ -47,7 +47,8 @@ window : callable, list of polygons or geometry, optional
     The part of the domain where points can be; the density is zero elsewhere, and points elsewhere
     are left out. A function that takes points of shape (n, n_features) and returns n times True
     or False; in the plane a polygon, as a list of corners (x, y), or a list of such rings, of
-    which those within others are holes; or a Polygon or MultiPolygon of shapely or GeoJSON. The
+    which those within others are holes; or a Polygon or MultiPolygon of shapely or GeoJSON. Points
+    on an edge are inside. The
     domain "auto" is then the box around the polygons. A file keeps lists of corners; C++ programs
     that read it see the whole box.
 periodic : list of int, optional
@@ -85,7 +86,8 @@ regularization : float or "auto", default={default}
     zero in ``partial_fit``.
 half_life : float, "auto" or None, default={default}
     How a stream forgets: the number of points after which a point counts half; "auto" and None:
-    nothing is forgotten. A number needs ``solver="newton"``.
+    nothing is forgotten, and a warning says when the latest points are less likely than those
+    before. A number needs ``solver="newton"``.
 parsimony : float or "auto", default={default}
     alpha in the budget alpha * eta, not negative; larger values make smaller models. With
     ``solver="newton"`` "auto" takes a grid, with "sgd" a tenth of what a mini-batch adds; a number
@@ -130,9 +132,9 @@ volume_ : float
 nodes_ : ndarray of shape (n_nodes, n_features_in_)
     The nodes of the integral in training; with ``solver="sgd"`` they are in the dictionary.
 integral_ : float
-    Integral over the domain of what was learned, on cells at most half as wide as the kernel. It is
-    1 but for the error of the rule; with ``solver="sgd"`` steps bring it near 1. Densities and
-    intensities are divided by it.
+    Integral over the domain of what was learned, on cells at most half as wide as the kernel. What
+    was solved for is normalised already: it is 1 but for the errors of two rules. With
+    ``solver="sgd"`` steps bring it near 1, and densities and intensities are divided by it.
 scales_ : int
     How many scales z has.
 exposure_ : float

@@ -22,10 +22,12 @@ from . import _auto, _solved
 from ._covariates import WithCovariates, values_of
 from ._quadrature import draw, integrate
 from ._span import scattered
-from ._window import Window, folded, window_of
+from ._window import Window, folded, pieces, window_of
 
-# Cells along each feature of an integral in a window, at least.
-_BORDER = (4096, 256, 32)
+# Cells along each feature of an integral over all of a window, at least, and over a part of it.
+_IN_WINDOW, _IN_PART = (1024, 96, 24), 8
+# Cells that points are drawn from, at least, where there are as many nodes.
+_CELLS_TO_DRAW_FROM = 1 << 10
 # Nodes of an integral over more features than a grid can cover.
 _SCATTERED = 1 << 15
 
@@ -98,7 +100,8 @@ class Learned(DensityMixin, ModelEstimator):
     def score_samples(self, X: ArrayLike) -> Array:
         """Return the logarithm of the density at each point.
 
-        The density is normalised: what was learned is divided by its integral over the domain.
+        The density is normalised: what steps have learned is divided by its integral over the
+        domain, and what was solved for is found with an integral of 1.
 
         {X -> log_density}
         """
@@ -109,12 +112,17 @@ class Learned(DensityMixin, ModelEstimator):
 
     def _log_density(self, model: Any, points: Array) -> Array:
         """Return what a model says, and minus infinity outside the window."""
-        values, window = np.asarray(model.log_density(points)), self._fitted_window()
+        values, window = self._log_density_around(model, points), self._fitted_window()
+        return values if window is None else np.where(window.contains(points), values, -np.inf)
+
+    def _log_density_around(self, model: Any, points: Array) -> Array:
+        """Return the same as if there were no window."""
+        values = np.asarray(model.log_density(points))
         coefficients = self._coefficients(model)
         if len(coefficients):
             inside = np.isfinite(values)
             values[inside] += values_of(self.covariates, points[inside]) @ coefficients
-        return values if window is None else np.where(window.contains(points), values, -np.inf)
+        return values
 
     def _coefficients(self, model: Any) -> Array:
         """Return those of the covariates that belong to a model."""
@@ -124,10 +132,14 @@ class Learned(DensityMixin, ModelEstimator):
         return np.asarray(self.__dict__.get("_coef_", ()), dtype=float)
 
     def _density(self, model: Any, points: Array) -> Array:
-        if len(self._coefficients(model)):
-            return np.exp(self._log_density(model, points))
-        values, window = np.asarray(model.density(points)), self._fitted_window()
+        values, window = self._density_around(model, points), self._fitted_window()
         return values if window is None else np.where(window.contains(points), values, 0.0)
+
+    def _density_around(self, model: Any, points: Array) -> Array:
+        """Return the same as if there were no window."""
+        if len(self._coefficients(model)):
+            return np.exp(self._log_density_around(model, points))
+        return np.asarray(model.density(points))
 
     def _fitted_window(self) -> Window | None:
         """Return the window of the model, which a file keeps as it was given."""
@@ -252,7 +264,8 @@ class Learned(DensityMixin, ModelEstimator):
         Parameters
         ----------
         box : array-like of shape (n_features, 2), or (2,) for one feature
-            A pair (low, high) for each feature. What is outside the domain holds nothing.
+            A pair (low, high) for each feature. What is outside the domain holds nothing. A feature
+            that goes round has no outside: (22, 26) are the hours around midnight.
 
         Returns
         -------
@@ -266,7 +279,9 @@ class Learned(DensityMixin, ModelEstimator):
                 f"box must be a pair (low, high) for each of the {self.n_features_in_} features; "
                 f"got {box!r}."
             )
-        share = self._integral(model, self.domain_, bounds) / self._divisor(model)
+        parts = pieces(bounds, self.domain_, self.periodic_)
+        share = sum(self._integral(model, self.domain_, part) for part in parts)
+        share /= self._divisor(model)
         return float(self._total() / self.exposure_ * share)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
@@ -289,7 +304,10 @@ class Learned(DensityMixin, ModelEstimator):
         random = check_random_state(random_state)
         with threads_of(self.n_jobs):
             density = partial(self._log_density, model)
-            return draw(density, self.domain_, len(model.nodes), n_samples, random)
+            box, width = self._box(), self.domain_[:, 1] - self.domain_[:, 0]
+            part = float(np.prod((box[:, 1] - box[:, 0]) / width))
+            cells = max(int(part * len(model.nodes)), min(_CELLS_TO_DRAW_FROM, len(model.nodes)))
+            return draw(density, box, cells, n_samples, random)
 
     def simulate(self, exposure: float | None = None, random_state: Any = None) -> Array:
         """Draw a realisation of the Poisson process: as many points as there happen to be.
@@ -331,21 +349,29 @@ class Learned(DensityMixin, ModelEstimator):
         Cells are at most half as wide as the kernel, whatever the dictionary; so they are in small
         boxes.
         """
-        low, high = np.maximum(box[:, 0], domain[:, 0]), np.minimum(box[:, 1], domain[:, 1])
+        window = self._fitted_window()
+        around = domain if window is None else window.around(domain)
+        low, high = np.maximum(box[:, 0], around[:, 0]), np.minimum(box[:, 1], around[:, 1])
         cells = _auto.cells_for(model, high - low, domain[:, 1] - domain[:, 0])
         inner = np.column_stack([low, high])
         with threads_of(self.n_jobs):
             if cells is None and (low < high).all():
                 nodes, share = scattered(_SCATTERED, np.asarray(model.dictionary), inner)
                 return float(np.prod(high - low) * (share @ self._density(model, nodes)))
-            if cells is not None and self._fitted_window() is not None:
-                # Cells at its border are in or out as a whole.
-                cells = np.maximum(cells, _BORDER[len(low) - 1]).tolist()
-            return integrate(partial(self._density, model), inner, cells)
+            if cells is None or window is None or not (low < high).all():
+                return integrate(partial(self._density, model), inner, cells)
+            part = (high - low) / (around[:, 1] - around[:, 0])
+            fewest = np.maximum(np.ceil(_IN_WINDOW[len(low) - 1] * part), _IN_PART)
+            cells = [int(n) for n in np.maximum(cells, fewest)]
+            return integrate(partial(self._density_around, model), inner, cells, window)
 
     @property
     def integral_(self) -> float:
-        """The integral of what was learned over the domain, which densities are divided by."""
+        """The integral of what was learned over the domain.
+
+        What was solved for is normalised, so that this tells how well; what steps have learned is
+        divided by it.
+        """
         return self._integral(self._state("integral_"), self.domain_, self.domain_)
 
     @property
@@ -371,12 +397,20 @@ class Learned(DensityMixin, ModelEstimator):
     def volume_(self) -> float:
         """The volume of where points can be: of the domain, or of its window."""
         self._state("n_points_")
-        window, width = self._fitted_window(), self.domain_[:, 1] - self.domain_[:, 0]
-        share = 1.0
+        window = self._fitted_window()
         if window is not None:
-            nodes = _core.Quadrature.scattered(1 << 17).nodes(_core.Box(*self.domain_.T.tolist()))
-            share = float(window.contains(nodes).mean())
-        return float(np.prod(width)) * share
+            return window.volume(self.domain_)
+        return float(np.prod(self.domain_[:, 1] - self.domain_[:, 0]))
+
+    def _box(self) -> Array:
+        """Return a box that holds all points: the domain, or what is around its window."""
+        window = self._fitted_window()
+        return self.domain_ if window is None else window.around(self.domain_)
+
+    def _contain(self, points: Array) -> NDArray[np.bool_]:
+        """Tell which points of the domain are where points can be."""
+        window = self._fitted_window()
+        return np.ones(len(points), dtype=bool) if window is None else window.contains(points)
 
     @property
     def n_points_(self) -> int:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from parsimon._site import linked
 from parsimon._sklearn import BaseEstimator, ClassifierMixin
+from parsimon._stream import checked_weight
 
 from ._base import Intensity
 from ._estimators import SPPPOTIntensity
@@ -66,7 +67,14 @@ class MarkedIntensity(ClassifierMixin, BaseEstimator):
     def __init__(self, intensity: Any = None) -> None:
         self.intensity = intensity
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, exposure: float | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        exposure: float | None = None,
+    ) -> Self:
         """Learn the intensity of each mark.
 
         Parameters
@@ -75,6 +83,8 @@ class MarkedIntensity(ClassifierMixin, BaseEstimator):
             The points.
         y : array-like of shape (n_samples,)
             Their marks.
+        sample_weight : array-like of shape (n_samples,), optional
+            How many points each of them stands for.
         exposure : float, optional
             For how long they were looked for; see :meth:`SPPPOTIntensity.fit`.
 
@@ -95,14 +105,17 @@ class MarkedIntensity(ClassifierMixin, BaseEstimator):
                 f"There must be one mark for each point: got {len(marks)} marks and "
                 f"{np.shape(X)[0]} points."
             )
-        pooled = clone(template).fit(X, exposure=exposure)
+        pooled = clone(template).fit(X, sample_weight=sample_weight, exposure=exposure)
         points = pooled._validate_samples(X)
+        weights = checked_weight(sample_weight, points)
         classes, kinds = np.unique(marks, return_inverse=True)
         given = {"domain": pooled.domain_, "kernel": pooled.kernel_, "scales": pooled.scales_}
-        intensities = [
-            clone(template).set_params(**given).fit(points[kinds == kind], exposure=exposure)
-            for kind in range(len(classes))
-        ]
+        intensities = []
+        for kind in range(len(classes)):
+            its = kinds == kind
+            weight = None if sample_weight is None else weights[its]
+            model = clone(template).set_params(**given)
+            intensities.append(model.fit(points[its], sample_weight=weight, exposure=exposure))
         self.classes_, self.intensities_, self.pooled_ = classes, intensities, pooled
         self.n_features_in_ = pooled.n_features_in_
         return self

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsimon import _core, kernels
+from parsimon._checks import warn
 from parsimon._lazy import lazy
 
 from . import _auto
@@ -24,6 +25,8 @@ Array = NDArray[np.float64]
 _MOST_ON_GRID = 1 << 17
 _MOST_POINTS = 1024
 _MOST_SAMPLE_POINTS = 512
+# Of a grid whose lengths are tried, along a feature: the cost grows with the cube.
+_MOST_ALONG = 1024
 # Of a grid that was asked for: along a feature, and in all where the kernel is no product.
 _MOST_GIVEN = 1 << 12
 # Nodes of an integral: of a grid, with any kernel, scattered at first, and at most.
@@ -33,11 +36,16 @@ _SCATTERED = 1 << 13
 _FEWEST_CELLS = (50, 10, 10)
 # The same with covariates, which vary as they like.
 _FEWEST_BESIDE = (400, 50, 20)
+# Of those, at least so many in a window.
+_FEWEST_INSIDE = 50
 # A kernel reaches as far as that many lengths; the core's sums end there.
 _REACH = 8.5
 # A search for the bandwidth starts from that many times Silverman's, which is for kernels that are
 # added up and not for their logarithm.
 _START = 2.0
+# Distinct samples, as a share of all, below which a kernel can find out that they are rounded.
+# Narrower than that many gaps between them, it does.
+_FEW_PLACES, _SPIKE = 1 / 20, 1.0
 # By what lengths that are chosen on a part of the samples grow until a grid for all fits.
 _A_LITTLE = 1.05
 
@@ -90,6 +98,12 @@ class Place:
         span = self._span(given, scales)
         return None if span is None else self._beside(span)
 
+    def candidate(self, given: Sequence[float], scales: int = 1) -> Span | None:
+        """Return the same for lengths that are tried, which must not cost too much either."""
+        spread = float((self.width / np.asarray(given, dtype=np.float64)).max())
+        is_long = isinstance(self.estimator.grid_size, str) and spread > _MOST_ALONG
+        return None if is_long else self.span(given, scales)
+
     def _beside(self, span: Span) -> Span:
         """Return a span with the covariates beside it, if there are any."""
         covariates = self.estimator.covariates
@@ -139,7 +153,21 @@ class Place:
         """Return the cells of an integral along each feature: half as wide as the kernel."""
         varied = self.estimator.covariates is not None
         fewest = (_FEWEST_BESIDE if varied else _FEWEST_CELLS)[len(lengths) - 1]
-        return np.asarray(np.maximum(np.ceil(2 * self.width / lengths - 1e-9), fewest))
+        cells = np.maximum(np.ceil(2 * self.width / lengths - 1e-9), fewest)
+        if self.window is None:
+            return np.asarray(cells)
+        share = self.window.volume(self.domain) / float(np.prod(self.width))
+        is_dense = not self.is_product or self.estimator._searches()
+        most = MOST_DENSE_NODES >> 1 if is_dense else MOST_NODES >> (len(cells) + 1)
+        if not share * most > _FEWEST_INSIDE:
+            advice = "Give a domain that is closer around it"
+            advice += ", or a Gaussian kernel and no budget." if is_dense else "."
+            raise ValueError(
+                f"The window takes {share:.2g} of the domain {self.domain.tolist()}, which is too "
+                f"little for the nodes of an integral. {advice}"
+            )
+        more = (_FEWEST_INSIDE / (share * float(np.prod(cells)))) ** (1 / len(cells))
+        return np.asarray(np.ceil(cells * max(more, 1.0) - 1e-9))
 
     def _grid_of(self, counts: list[int], lengths: Array) -> _core.ProductGrid:
         """Return the grid that was asked for, if it is not too large to be solved on."""
@@ -199,8 +227,14 @@ def choose(place: Place, X: Array, amounts: Array, of: tuple[int, float] | None 
     else:
         lengths = np.asarray(_auto.choose_bandwidth(given, X, place.domain), dtype=float)
         lengths = lengths * (narrower if isinstance(given, str) else 1.0)
+    if lengths.size not in (1, len(place.domain)):
+        raise ValueError(
+            f"The bandwidth has {lengths.size} numbers, but X has {len(place.domain)} features; "
+            f"give one for all, or one for each."
+        )
     lengths = np.broadcast_to(lengths, len(place.domain)).astype(float)
-    while place.span(lengths.tolist()) is None:
+    make_span = place.candidate if move else place.span
+    while make_span(lengths.tolist()) is None:
         # Coarser than asked for is better than not at all; what it costs shows in the likelihood.
         if not move:
             raise ValueError(
@@ -217,13 +251,36 @@ def choose(place: Place, X: Array, amounts: Array, of: tuple[int, float] | None 
         )
     if (ridge is not None and not move) or len(X) < _auto.ENOUGH:
         return Choice(lengths, 1.0 if ridge is None else ridge, scales)
-    validation = CrossValidation(X, amounts, place.span)
+    validation = CrossValidation(X, amounts, make_span)
     validation.total = total
     # Who has given the kernel or the ridge means that one, and not a sum.
     broaden = move and ridge is None and place.is_product and not estimator._searches()
     broaden = broaden and isinstance(estimator.scales, str)
     choice = validation.choose(lengths, ridge, move=move, scales=scales, broaden=broaden)
-    return _fitting(place, validation.scale_up(choice)) if move else choice
+    if not move:
+        return choice
+    if (place.width / choice.lengths).max() > _MOST_ALONG / 2:
+        warn(
+            f"Kernels of half the lengths {choice.lengths.tolist()} cannot be tried in a domain as "
+            f"wide as {place.width.tolist()}, and might be better. "
+            f"Transform features with long tails, for example by a logarithm, or give the domain "
+            f"that matters."
+        )
+    few = validation.places < _FEW_PLACES * len(validation.X)
+    if few and (choice.lengths < _SPIKE * _gaps(validation.X)).any():
+        warn(
+            f"{len(validation.X)} samples are at {validation.places} places, as if they were "
+            f"rounded or counts, and the kernels of lengths {choice.lengths.tolist()} that fit "
+            f"them best make spikes there. Add noise of the size of the rounding, or give the "
+            f"bandwidth."
+        )
+    return _fitting(place, validation.scale_up(choice))
+
+
+def _gaps(X: Array) -> Array:
+    """Return the median gap between different values of each feature."""
+    every = [np.diff(np.unique(column)) for column in X.T]
+    return np.array([float(np.median(gaps)) if len(gaps) else np.inf for gaps in every])
 
 
 def _fitting(place: Place, choice: Choice) -> Choice:

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
+from ._window import Window
+
 Array = NDArray[np.float64]
 Density = Callable[[Array], Array]
 
@@ -26,8 +28,13 @@ _SLACK = float(np.log(1.2))
 _DEEPEST = 690.0
 
 
-def integrate(density: Density, box: Array, cells: Sequence[int] | None) -> float:
-    """Integrate over a box: on a grid of this many cells along each feature, or scattered."""
+def integrate(
+    density: Density, box: Array, cells: Sequence[int] | None, window: Window | None = None
+) -> float:
+    """Integrate over a box: on a grid of this many cells along each feature, or scattered.
+
+    window: of a grid, what is inside counts, and the density is one that does not know of it.
+    """
     width = box[:, 1] - box[:, 0]
     if (width <= 0).any():
         return 0.0
@@ -44,6 +51,16 @@ def integrate(density: Density, box: Array, cells: Sequence[int] | None) -> floa
     weight = np.ones(1)
     for share in shares:
         weight = np.multiply.outer(weight, share).ravel()
+    if window is not None:
+        # Each node stands for as much along each axis as it weighs, and is within that.
+        edges = [
+            low + extent * np.append(0.0, np.cumsum(share))
+            for low, extent, share in zip(box[:, 0], width, shares, strict=True)
+        ]
+        weight = weight * window.shares(edges)
+        unit, weight = unit[weight > 0], weight[weight > 0]
+    if not len(unit):
+        return 0.0
     return volume * float(_in_blocks(density, box[:, 0] + unit * width) @ weight)
 
 

@@ -31,6 +31,8 @@ PRECISE, ROUGH = 1e-8, 0.05
 MOST_DIRECT = 200
 # Relative to the curvature of the likelihood: less ridge drowns in rounding.
 _LEAST_RIDGE = 1e-10
+# An integral, over the largest value, below which it has lost digits.
+_TINY = 1e-200
 # Coordinates up to which the Hessian is factored; beyond, variances come from draws.
 _MOST_FACTORED = 1500
 _DRAWS = 256
@@ -50,6 +52,11 @@ def log_integral(values: Array, measure: Array) -> tuple[float, Array]:
     top = float(values.max())
     shares = measure * np.exp(values - top)
     total = float(shares.sum())
+    if not total > _TINY:  # what is highest is outside a window
+        values = np.where(measure > 0, values, -np.inf)
+        top = float(values.max())
+        shares = measure * np.exp(values - top)
+        total = float(shares.sum())
     return top + float(np.log(total)), shares / total
 
 
@@ -202,6 +209,11 @@ def log_integrals(values: Array, measure: Array) -> tuple[Array, Array]:
     top = values.max(axis=1)
     shares = measure * np.exp(values - top[:, None])
     totals = shares.sum(axis=1)
+    if not totals.min() > _TINY:
+        values = np.where(measure > 0, values, -np.inf)
+        top = values.max(axis=1)
+        shares = measure * np.exp(values - top[:, None])
+        totals = shares.sum(axis=1)
     return np.asarray(top + np.log(totals)), shares / totals[:, None]
 
 

@@ -27,6 +27,10 @@ Array = NDArray[np.float64]
 
 # How far two rules may disagree about an integral before the finer one is taken.
 _AGREEMENT = 0.01
+# Points of a stream before it can be said to move, and the nats by which the latest are then less
+# likely: so many, and so many standard deviations.
+_FEWEST_TO_MOVE = 500
+_MOVED = 0.25, 5.0
 # Samples of a stream that are kept until there are enough to choose the bandwidth for good.
 BUFFER = 5_000
 
@@ -143,6 +147,11 @@ def fit(estimator: Any, points: Points, fitted: dict[str, Any]) -> Found:
     return model, fitted, solved.likelihood.span
 
 
+def is_due(count: int, chosen_at: int) -> bool:
+    """Tell whether so many samples that are kept choose the settings anew."""
+    return count >= min(2 * chosen_at, BUFFER)
+
+
 def partial_fit(estimator: Any, points: Points, fitted: dict[str, Any], *, first: bool) -> Found:
     """Return a model that knows these points, too.
 
@@ -157,7 +166,7 @@ def partial_fit(estimator: Any, points: Points, fitted: dict[str, Any], *, first
         buffer = np.vstack([seen, buffer]) if len(seen) else seen
     elsewhere = not first and not np.array_equal(points.domain, estimator.domain_)
     chosen_at = 0 if first else estimator._chosen_at_
-    if len(buffer) and (elsewhere or len(buffer) >= min(2 * chosen_at, BUFFER)):
+    if len(buffer) and (elsewhere or is_due(len(buffer), chosen_at)):
         X, amounts = np.ascontiguousarray(buffer[:, :-1]), np.ascontiguousarray(buffer[:, -1])
         model, kernel, solved = trained(estimator, points.domain, X, amounts)
         span = solved.likelihood.span
@@ -204,10 +213,38 @@ def caught_up(
         if span is None:
             span = estimator._span_of(model)
         before = restored(estimator, model, span)
+        _warn_if_it_moves(estimator, before, unsolved)
         start, sums = before.solution.coordinates, estimator.__dict__.get("_covariate_sums_")
         solved = solve(before.place, span, before.ridge, model, start, sums=sums)
         assume(model, solved, 1 + unsolved[0] / unsolved[1])
     return model, solved.likelihood.span, coefficients(solved)
+
+
+def _warn_if_it_moves(estimator: Any, before: Solved, unsolved: tuple[float, float]) -> None:
+    """Say once that a stream leaves what nothing is forgotten of.
+
+    Points like those before would have the mean loss that is the density's entropy, up to the
+    deviation of as many points.
+    """
+    loss, mass = unsolved
+    told = estimator.__dict__.get("_told_that_it_moves", False)
+    if told or is_number(estimator.half_life) or before.likelihood.mass - mass < _FEWEST_TO_MOVE:
+        return
+    shares = before.likelihood.shares(before.solution)
+    values = before.likelihood.span.to_nodes(before.solution.coordinates)
+    logs = values - before.solution.log_integral - float(np.log(before.place.width).sum())
+    logs = np.where(shares > 0, logs, 0.0)
+    entropy = -float(shares @ logs)
+    spread = np.sqrt(float(shares @ (logs + entropy) ** 2) / mass)
+    excess = loss / mass - entropy
+    if not excess > _MOVED[0] + _MOVED[1] * spread:
+        return
+    estimator.__dict__["_told_that_it_moves"] = True
+    warn(
+        f"The latest points of the stream, {mass:g} of them, are less likely than those before, by "
+        f"{excess:.2f} nats each: the density may be moving, and half_life={estimator.half_life!r} "
+        f"forgets nothing. Give the number of points after which a point counts half."
+    )
 
 
 def trained(

@@ -9,7 +9,6 @@ squared length.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from scipy import linalg, special
 from scipy.spatial import distance
 
 from parsimon import _core, kernels
+from parsimon._lazy import lazy
 
 from ._window import Window
 
@@ -72,13 +72,21 @@ def shares(domain: Array, cells: Sequence[int], window: Window | None) -> Array:
     count = int(np.prod(cells))
     if window is None:
         return np.full(count, 1 / count)
-    inside = window.shares(domain, cells)
+    edges = [np.linspace(low, high, n + 1) for (low, high), n in zip(domain, cells, strict=True)]
+    # Only those that the box around the window reaches need to be asked about.
+    near = tuple(
+        slice(int(np.searchsorted(edge[1:], low, "right")), int(np.searchsorted(edge, high)))
+        for edge, (low, high) in zip(edges, window.around(domain), strict=True)
+    )
+    inside = np.zeros(tuple(cells))
+    found = window.shares([e[n.start : n.stop + 1] for e, n in zip(edges, near, strict=True)])
+    inside[near] = found.reshape(inside[near].shape)
     if not inside.any():
         raise ValueError(
             f"The window has no area in the domain {domain.tolist()}: no point of a grid of "
             f"{list(cells)} cells is inside."
         )
-    return inside / count
+    return inside.ravel() / count
 
 
 class ProductSpan:
@@ -132,7 +140,7 @@ class ProductSpan:
             )
         ]
 
-    @cached_property
+    @lazy
     def finer(self) -> ProductSpan:
         """The same span with an integral over half as wide cells."""
         cells = [2 * n for n in self.cells]
@@ -140,19 +148,19 @@ class ProductSpan:
             self.grid, self.lengths, self.domain, cells, self.window, scales=self.scales
         )
 
-    @cached_property
+    @lazy
     def single(self) -> InSingle:
         """What it does with coordinates and nodes, in single precision."""
         factors = [factor.astype(np.float32) for factor in self._factors]
         stretch = self._stretch
         return InSingle(factors, None if stretch is None else stretch.astype(np.float32))
 
-    @cached_property
+    @lazy
     def measure(self) -> Array:
         """The share of the domain that each node stands for."""
         return shares(self.domain, self.cells, self.window)
 
-    @cached_property
+    @lazy
     def dense(self) -> Array:
         """The coordinates of the nodes, one row each."""
         rows: Array = np.ones((1, 1))
@@ -242,7 +250,7 @@ class PointSpan:
         self.nodes = nodes
         self.dense = self.rows(nodes)
 
-    @cached_property
+    @lazy
     def finer(self) -> PointSpan:
         """The same span with an integral on more nodes."""
         counts = [2 * n for n in self.quadrature.counts]
@@ -257,7 +265,7 @@ class PointSpan:
         other._use(rule)
         return other
 
-    @cached_property
+    @lazy
     def single(self) -> InSingle:
         """What it does with coordinates and nodes, in single precision."""
         return InSingle([self.dense.astype(np.float32)])
