@@ -185,6 +185,28 @@ def test_a_kernel_may_fork():
     """)
 
 
+def test_a_linear_model_of_many_features_is_whole_in_the_child():
+    run("""
+        from scipy import sparse
+        X = sparse.random(3000, 5000, 0.01, format="csr", random_state=0)
+        y = np.asarray(X[:, :100].sum(axis=1)).ravel() > 0.5
+        model = POLKClassifier(random_state=0).partial_fit(X[:200], y[:200])
+        done = False
+
+        def learn():
+            while not done:
+                model.partial_fit(X, y)
+
+        thread = threading.Thread(target=learn)
+        thread.start()
+        for _ in range(5):
+            time.sleep(0.05)
+            fork(lambda: model.partial_fit(X[:100], y[:100]).predict(X))
+        done = True
+        thread.join()
+    """)
+
+
 def test_no_property_is_cached_under_a_lock():
     folder = Path(parsimon.__file__).parent
     users = [path for path in folder.rglob("*.py") if "cached_property" in path.read_text("utf-8")]

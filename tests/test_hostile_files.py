@@ -47,6 +47,18 @@ def test_a_file_that_writes_out_of_bounds(maintenance, size):
 
 # -- a small file that takes all memory -----------------------------------------------------------
 
+
+def test_a_linear_model_of_many_features_that_has_none_of_them():
+    X, y = task()
+    many = np.zeros((40, 2500))
+    many[:, : X.shape[1]] = X[:40]
+    entries = entries_of(parsimon.POLKClassifier(random_state=0).partial_fit(many, y[:40]))
+    assert "primal.squares" in entries
+    dictionary = np.empty((0, 100_000_000))
+    with pytest.raises(ValueError, match=r"."):
+        load({**entries, "features": 100_000_000, "dictionary": dictionary})
+
+
 LIMITED = """
     import resource, sys, warnings
     from pathlib import Path

@@ -341,7 +341,8 @@ def _kernel(description: str, given: kernels.Kernel | None) -> kernels.Kernel:
 
 
 def _to_json(values: dict[str, Any]) -> str:
-    return json.dumps({name: _encode(name, value) for name, value in values.items()})
+    # In order, so that equal models make equal files.
+    return json.dumps({name: _encode(name, value) for name, value in sorted(values.items())})
 
 
 def _encode(name: str, value: Any) -> Any:

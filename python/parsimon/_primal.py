@@ -13,7 +13,9 @@ zero for the intercept. No sample is compressed away, so there is no error of co
 from __future__ import annotations
 
 import copy
+import os
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -104,6 +106,7 @@ class PrimalModel:
         # Where nothing is known of changes, the losses are watched for them.
         self._watch = LossDetector() if changes else None
         self._lock = threading.RLock()
+        _ALIVE.add(self)
         self._shown: Any = None
 
     # -- learning --------------------------------------------------------------------------------
@@ -268,6 +271,7 @@ class PrimalModel:
         with self._lock:
             other = copy.copy(self)
             other._core, other._lock = self._core.copy(), threading.RLock()
+            _ALIVE.add(other)
             other._u, other._squares = self._u.copy(), self._squares.copy()
             other._records, other._watch = copy.deepcopy((self._records, self._watch))
             return other
@@ -348,6 +352,9 @@ class PrimalModel:
     @classmethod
     def read(cls, archive: _core.Archive, core: Any, kernel: Kernel) -> PrimalModel:
         """Return the model in an archive that the core has read, too."""
+        if archive[_SQUARES].shape != (core.dictionary.shape[1] + 1, core.weights.shape[1]):
+            # Before there is room for so many features: a small file may claim any number.
+            raise ValueError("The steps in the model file are not those of its weights.")
         model = cls(core, kernel, archive)
         model.samples, model.batches = core.samples, core.batches
         model.drift = list(core.drift)
@@ -360,8 +367,7 @@ class PrimalModel:
         squares, intercept = archive[_SQUARES], archive[_INTERCEPT]
         model._take(core.dictionary, core.weights)
         sound = (
-            squares.shape == model._u.shape
-            and intercept.shape == model._u[-1].shape
+            intercept.shape == model._u[-1].shape
             and bool((squares >= 0).all() and np.isfinite(squares).all())
             and np.allclose(intercept, model._u[-1], rtol=1e-9, atol=1e-9)
             and 0 <= model.regularization < np.inf
@@ -370,6 +376,28 @@ class PrimalModel:
             raise ValueError("The steps in the model file are not those of its weights.")
         model._squares, model._u[-1] = squares, intercept
         return model
+
+
+# A process is forked when no model is in the middle of anything: whoever asks one meanwhile waits.
+_ALIVE: weakref.WeakSet[PrimalModel] = weakref.WeakSet()
+_held: list[Any] = []
+
+
+def _before_fork() -> None:
+    for model in list(_ALIVE):
+        model._lock.acquire()
+        _held.append(model._lock)
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )
 
 
 def read_model(archive: _core.Archive, kernel: Kernel) -> Any:
