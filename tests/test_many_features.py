@@ -23,6 +23,7 @@ from parsimon import (
 )
 from parsimon._affine import affine
 from parsimon._core import DriftDetector
+from parsimon._labels import Labels
 from parsimon._loss_detector import LossDetector
 from parsimon._records import Records
 from parsimon.datasets import make_documents
@@ -338,3 +339,34 @@ def test_the_trace_is_as_long_as_that_of_other_models():
     assert (records.stride, records.in_last) == (4, 1)
     assert records.rows[0] == [4, 5, 4, 1.5, 0.0, 0.0]
     assert records.rows[-1] == [10_001, 5, 1, 0.0, 0.0, 0.0]
+
+
+class Interrupted(np.ndarray):
+    """An array that somebody presses Ctrl-C at, right after a part of it was set."""
+
+    at = 0
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        Interrupted.at -= 1
+        if Interrupted.at == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("half_life", [None, 100.0])
+@pytest.mark.parametrize("at", range(1, 14))
+def test_control_c_in_a_step_takes_it_back(at, half_life):
+    whole = stream(POLKClassifier(half_life=half_life, batch_size=8), X[:400], Y[:400])
+    targets = Labels(whole.classes_).encode(Y[400:440])
+    half = copy.deepcopy(whole)
+    half._model._u = half._model._u.view(Interrupted)
+    half._model._squares = half._model._squares.view(Interrupted)
+    Interrupted.at = at
+    with pytest.raises(KeyboardInterrupt):
+        half._model.run(X[400:440], targets, np.empty(0), 8)
+    taken = half._model.samples - whole._model.samples
+    assert taken in (0, 8, 16)
+    straight = copy.deepcopy(whole)._model
+    straight.run(X[400 : 400 + taken], targets[:taken], np.empty(0), 8)
+    assert_array_equal(np.asarray(half._model._u), straight._u)
+    assert_array_equal(np.asarray(half._model._squares), straight._squares)

@@ -108,6 +108,8 @@ class PrimalModel:
         self._lock = threading.RLock()
         _ALIVE.add(self)
         self._shown: Any = None
+        # What there was before a step that is being taken.
+        self._before: tuple[Any, ...] | None = None
 
     # -- learning --------------------------------------------------------------------------------
 
@@ -117,7 +119,10 @@ class PrimalModel:
         for start in range(0, X.shape[0], batch_size):
             part = slice(start, start + batch_size)
             with self._lock:
-                self._step(X[part], targets[part], weight[part], batch_size)
+                try:
+                    self._step(X[part], targets[part], weight[part], batch_size)
+                finally:
+                    self._take_back()
         return int(X.shape[0])
 
     def _step(self, X: Any, targets: Array, weight: Array, batch_size: int) -> None:
@@ -143,17 +148,35 @@ class PrimalModel:
                 f"The model is as it was before this mini-batch. Choose a smaller learning rate, "
                 f"or scale the samples and the targets."
             )
-        self._shown = None
-        if kept < 1:
-            self._squares *= kept
-        self._u[columns], self._squares[columns] = u, squares
-        self.samples += len(targets)
-        self.batches += 1
+        self._take_step(columns, u, squares, kept, len(targets))
         active = int(slopes.any(axis=1).sum())
         record = [self.samples, self.model_order, active, float(losses.mean()), 0.0, 0.0]
         self._records.add(record)
         if self._watch is not None and self._watch.observe(losses, self.model_order):
             self.raise_alarm()
+
+    def _take_step(
+        self, columns: NDArray[Any], u: Array, squares: Array, kept: float, count: int
+    ) -> None:
+        """Take a step whole: Ctrl-C between any two of these lines has it taken back."""
+        whole, faded = self._squares, self._squares * kept if kept < 1 else self._squares
+        self._before = columns, self._u[columns], whole, whole[columns], self.samples, self.batches
+        self._shown = None
+        self._u[columns] = u
+        faded[columns] = squares
+        self._squares = faded
+        self.samples += count
+        self.batches += 1
+        self._before = None
+
+    def _take_back(self) -> None:
+        if self._before is None:
+            return
+        columns, u, whole, squares, self.samples, self.batches = self._before
+        self._u[columns] = u
+        whole[columns] = squares
+        self._squares = whole
+        self._before = None
 
     def solve(self, samples: Any, given: float | str) -> None:
         """Find the minimiser over all samples, with the regularization that was given."""
