@@ -78,10 +78,9 @@ def test_a_random_state_or_labels_that_no_file_holds_are_refused(tmp_path):
     dates = np.array("2020-01-01", dtype="datetime64[D]") + y
     model = POLKClassifier(**GIVEN).fit(X, dates)
     assert_not_saved(model, tmp_path / "model", r"labels are of the type datetime64\[D\]")
-    for label in ("a\udc80", "a\0"):
-        texts = np.array(["a", "b", label], dtype=object)[y % 3]
-        model = POLKClassifier(**GIVEN).fit(X, texts)
-        assert_not_saved(model, tmp_path / "model", "it must be UTF-8, and not end with a zero")
+    texts = np.array(["a", "b", "a\udc80"], dtype=object)[y % 3]
+    model = POLKClassifier(**GIVEN).fit(X, texts)
+    assert_not_saved(model, tmp_path / "model", "it must be UTF-8")
 
 
 def test_an_expansion_that_could_not_be_read_again_is_not_written(tmp_path):

@@ -73,7 +73,7 @@ def test_a_sample_is_a_few_calls_away_from_the_core(cls):
     calls = own_calls(lambda: model.partial_fit(*block(cls, slice(100, 101))))
     # With risk, the sample is weighed first: by its loss, beside those of the latest.
     weighs = cls in (COLKClassifier, COLKRegressor)
-    assert len(calls) <= (30 if weighs else 14), calls
+    assert len(calls) <= (34 if weighs else 14), calls
     assert len({call.split(":")[0] for call in calls}) <= (8 if weighs else 5), calls
     calls = own_calls(lambda: model.predict(block(cls, slice(0, 1))[0]))
     assert len(calls) <= 12, calls
@@ -85,13 +85,13 @@ def test_a_first_block_chooses_all_settings_in_about_a_hundred_calls():
     # kept, which labels are new, how much classes count, and whether samples are sparse, dates or
     # of so many features that the kernel is linear.
     calls = own_calls(lambda: POLKClassifier().partial_fit(X, y, classes=range(5)))
-    assert len(calls) <= 148, calls
+    assert len(calls) <= 150, calls
     # Six widths are compared.
     calls = own_calls(lambda: POLKRegressor().partial_fit(*curve()))
-    assert len(calls) <= 170, calls
+    assert len(calls) <= 172, calls
 
 
-@pytest.mark.parametrize(("method", "most"), [("td", 24), ("gtd", 24), ("lstd", 50)])
+@pytest.mark.parametrize(("method", "most"), [("td", 31), ("gtd", 31), ("lstd", 63)])
 def test_a_transition_is_a_few_calls_away_from_the_core(method, most):
     """Each has a discount and a ratio; with "lstd", the least squares are those of Python."""
     X, y = curve()

@@ -145,27 +145,6 @@ TEST(late_classes_are_learned_and_the_file_knows_them) {
   }
 }
 
-TEST(a_class_that_comes_late_and_all_at_once_is_no_change_of_the_stream) {
-  OnlineSettings settings{StepSchedule::constant(1), BudgetSchedule::fixed(0.05), 1e-6, false};
-  settings.newton = NewtonSettings{0.1, 0, std::numeric_limits<double>::infinity(), true};
-  Polk polk(std::make_shared<Gaussian>(0.7), {parse_loss("multiclass_hinge"), settings}, 2, 6);
-  const auto learn = [&](const Task& task) {
-    polk.run(task.samples, task.targets, unweighted, 16, forever);
-  };
-  for (Index c = 0; c < 6; ++c) {
-    learn(Task(1500, c, 1, 20 + static_cast<unsigned>(c)));
-    polk = polk_from_archive(to_archive(polk));
-  }
-  CHECK(polk.newton().drift().changes() == 0);
-  CHECK(share_right(polk, Task(600, 0, 6, 30)) > 0.99);
-  // Labels that are exchanged are a change, soon.
-  Task exchanged(3000, 0, 6, 31);
-  for (Index i = 0; i < 3000; ++i) exchanged.targets(i, 0) = 5 - exchanged.targets(i, 0);
-  learn(exchanged);
-  CHECK(polk.newton().drift().changes() == 1);
-  CHECK(share_right(polk, Task(600, 0, 6, 32)) < 0.01);
-}
-
 TEST(what_cannot_be_is_refused_and_changes_nothing) {
   Polk polk = make("multiclass_logistic", 3);
   const Task task(100, 0, 3, 8);

@@ -193,7 +193,8 @@ class Choices:
             ridge, per_sample = ridge * self._count_spread, 0.0
         else:
             ridge, per_sample = 0.0, float(given) * self._loss.regularizer_scale
-            if self._classes and not self._loss.gives_probabilities:
+            refits = getattr(self._estimator, "_refits", False) and not self._streaming
+            if self._classes and not refits and not self._loss.gives_probabilities:
                 ridge = _LEAST_HINGE_RIDGE * self._largest_self
         half_life = self._estimator.half_life
         changes = not (half_life is None or isinstance(half_life, Real))

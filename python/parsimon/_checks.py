@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 
 # What it returns, if anything, is not for those who only check.
@@ -19,7 +20,11 @@ Check = Callable[[str, Any], object]
 
 _LARGEST = np.iinfo(np.int64).max
 _DATES = (np.datetime64, np.timedelta64, datetime.date, datetime.timedelta)
-_PACKAGE = str(Path(__file__).parent) + os.sep
+# Where calls are on their way: here, and in what scikit-learn (1.9) puts around `fit`.
+_INSIDE = (
+    str(Path(__file__).parent) + os.sep,
+    str(Path(sklearn.__file__).parent / "callback") + os.sep,
+)
 
 
 def is_number(value: Any) -> bool:
@@ -147,6 +152,6 @@ check_count = count()
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn, and name the line outside of this package from which it was called."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

@@ -127,8 +127,7 @@ def check_labels(classes: NDArray[Any]) -> None:
     for label in classes.tolist() if texts else ():
         if not _is_kept(label):
             raise ValueError(
-                f"The label {label!r} is a text that a model file cannot keep: it must be UTF-8, "
-                f"and not end with a zero."
+                f"The label {label!r} is a text that a model file cannot keep: it must be UTF-8."
             )
     if not texts and not (kind in "biuf" and size <= 8):
         raise ValueError(
@@ -142,7 +141,7 @@ def _is_kept(text: str) -> bool:
         text.encode()
     except UnicodeEncodeError:  # half of a pair of surrogates
         return False
-    return not text.endswith("\0")  # which NumPy takes away
+    return True
 
 
 def _write_labels(archive: _core.Archive, classes: NDArray[Any]) -> None:

@@ -10,7 +10,7 @@ from . import _core
 
 # What the algorithms keep that solve for weights, average iterates, or remember what they did.
 _OF_TRAINING = (
-    *("newton.numbers", "newton.pending", "newton.points", "newton.classes", "statistics", "noise"),
+    *("newton.numbers", "newton.pending", "newton.points", "statistics", "noise"),
     *("average.", "scout", "drift", "primal."),
 )
 # The state of a Gram factor that is not there: it is built anew by whoever needs one.

@@ -386,13 +386,19 @@ class SPPPOTIntensity(OnCluster, parsimon.SPPPOTIntensity):
     Parameters
     ----------
     {domain, window, periodic, covariates, grid_size, kernel, bandwidth, scales, solver,
-    learning_rate, parsimony, budget, schedule, batch_size, gradient, regularization, epochs,
-    shuffle, n_jobs, random_state, verbose, client}
-    mirror, method, average
-        Of ``solver="sgd"``, which does not learn from parts.
+    learning_rate, parsimony, budget, schedule, batch_size}
+    mirror : {"kl", "euclidean", "mahalanobis"}, default="kl"
+        Of ``solver="sgd"``, which does not learn from parts; as `method` and `average` are.
+    {gradient}
+    method : {"mirror_descent", "dual_averaging"}, default="mirror_descent"
+        See `mirror`.
+    {regularization, epochs, shuffle}
+    average : bool, default=True
+        See `mirror`.
     half_life : float, "auto" or None, default="auto"
         The number of points after which a point counts half, from one `partial_fit` to the next;
         "auto" and None: nothing is forgotten.
+    {n_jobs, random_state, verbose, client}
 
     Attributes
     ----------

@@ -58,9 +58,6 @@ class NewtonMemory {
   Index solutions_ = 0;
   std::vector<Pending> pending_;
   std::vector<double> targets_;
-  // If targets are classes: samples of each, by now and by the latest solution.
-  std::vector<double> seen_of_class_;
-  std::vector<double> solved_of_class_;
 };
 
 // Weights that are solved from statistics rather than stepped (online Newton). Every sample is
@@ -112,7 +109,6 @@ class Newton : private NewtonMemory {
     // A step that failed has left some.
     kept_.truncate(pending());
     judge(function, batch, targets);
-    know_classes(predictions_.columns());
     ensure_capacity(pending_, pending_.size() + chosen_.size());
     ensure_capacity(targets_,
                     targets_.size() + chosen_.size() * static_cast<std::size_t>(targets.cols()));
@@ -152,9 +148,7 @@ class Newton : private NewtonMemory {
     const double fade = std::exp2(-1 / settings_.half_life);
     for (Index i = 0; i < targets.rows(); ++i) {
       fresh_weight_ = fade * fresh_weight_ + weight(i);
-      const bool judges = settings_.adapts && has_solved() && is_acquainted(targets(i, 0));
-      if (judges) drift_.observe(losses_[static_cast<std::size_t>(i)]);
-      count_class(targets(i, 0));
+      if (settings_.adapts && has_solved()) drift_.observe(losses_[static_cast<std::size_t>(i)]);
     }
     seen_ += static_cast<double>(targets.rows());
     unsolved_ += static_cast<double>(targets.rows());
@@ -227,7 +221,6 @@ class Newton : private NewtonMemory {
     }
     keep_only(staying_);
     fresh_weight_ = unsolved_ = 0;
-    solved_of_class_ = seen_of_class_;
   }
 
   // For the squared loss: L with L L' = H + ridge I, with all samples that count by now. False if
@@ -253,22 +246,10 @@ class Newton : private NewtonMemory {
     for (double& target : targets_) {
       target = static_cast<double>(places[static_cast<std::size_t>(target)]);
     }
-    const auto move = [&](std::vector<double>& counts) {
-      std::vector<double> moved(counts.size());
-      for (std::size_t c = 0; c < std::min(counts.size(), places.size()); ++c) {
-        const auto place = static_cast<std::size_t>(places[c]);
-        if (place >= moved.size()) moved.resize(place + 1);
-        moved[place] = counts[c];
-      }
-      counts.swap(moved);
-    };
-    move(seen_of_class_);
-    move(solved_of_class_);
   }
 
-  // The statistics have been found by other means, from so many samples, of all classes that there
-  // are by now; with another ridge, maybe.
-  void assume(double samples, std::optional<double> ridge, Index outputs) {
+  // The statistics have been found by other means, from so many samples; with another ridge, maybe.
+  void assume(double samples, std::optional<double> ridge) {
     if (ridge) {
       settings_.ridge = *ridge;
       settings_.ridge_per_sample = 0;
@@ -280,9 +261,6 @@ class Newton : private NewtonMemory {
     targets_.clear();
     kept_.truncate(0);
     solutions_ += 1;
-    know_classes(outputs);
-    std::fill(seen_of_class_.begin(), seen_of_class_.end(), kAcquainted);
-    solved_of_class_ = seen_of_class_;
   }
 
   // What a file keeps beside the statistics, and its inverse.
@@ -290,7 +268,6 @@ class Newton : private NewtonMemory {
     Vector numbers;
     RowMatrix pending;  // time, weight and targets of each
     RowMatrix points;   // the pending samples themselves
-    RowMatrix classes;  // of each, the samples by now and by the latest solution
   };
 
   static constexpr Index kNumbers = 6 + DriftDetector::kNumbers;
@@ -298,9 +275,7 @@ class Newton : private NewtonMemory {
   State state(Index target_columns, Index features) const {
     const auto count = static_cast<Index>(pending_.size());
     const std::vector<double> drift = drift_.state();
-    const auto classes = static_cast<Index>(seen_of_class_.size());
-    State state{Vector(kNumbers), RowMatrix(count, 2 + target_columns), RowMatrix(0, features),
-                RowMatrix(classes, 2)};
+    State state{Vector(kNumbers), RowMatrix(count, 2 + target_columns), RowMatrix(0, features)};
     state.numbers << seen_, unsolved_, fresh_weight_, remembered_, static_cast<double>(quiet_),
         static_cast<double>(solutions_), Eigen::Map<const Vector>(drift.data(), drift.size());
     for (Index i = 0; i < count; ++i) {
@@ -312,10 +287,6 @@ class Newton : private NewtonMemory {
       }
     }
     if (count > 0) state.points = kept_.points().topRows(count);
-    for (Index c = 0; c < classes; ++c) {
-      state.classes(c, 0) = seen_of_class_[static_cast<std::size_t>(c)];
-      state.classes(c, 1) = solved_of_class_[static_cast<std::size_t>(c)];
-    }
     return state;
   }
 
@@ -324,8 +295,7 @@ class Newton : private NewtonMemory {
     const Index count = state.pending.rows();
     bool sensible = state.numbers.size() == kNumbers && state.numbers.allFinite() &&
                     (state.numbers.array() >= 0).all() && state.pending.allFinite() &&
-                    state.points.allFinite() && state.points.rows() == count &&
-                    state.classes.allFinite();
+                    state.points.allFinite() && state.points.rows() == count;
     for (Index i = 0; sensible && i < count; ++i) {
       sensible = state.pending(i, 0) < state.numbers(0) && state.pending(i, 1) >= 0;
     }
@@ -338,12 +308,6 @@ class Newton : private NewtonMemory {
     quiet_ = static_cast<Index>(std::min(state.numbers(4), 0x1p53));
     solutions_ = static_cast<Index>(std::min(state.numbers(5), 0x1p53));
     drift_.restore({state.numbers.data() + 6, state.numbers.data() + kNumbers});
-    seen_of_class_.clear();
-    solved_of_class_.clear();
-    for (Index c = 0; c < state.classes.rows(); ++c) {
-      seen_of_class_.push_back(state.classes(c, 0));
-      solved_of_class_.push_back(state.classes(c, 1));
-    }
     pending_.clear();
     targets_.clear();
     for (Index i = 0; i < count; ++i) {
@@ -361,10 +325,6 @@ class Newton : private NewtonMemory {
   static constexpr double kQuietCurvature = 1;
   // Samples that are kept as they are.
   static constexpr Index kKept = 1024;
-  // Samples of a class that have been solved for before its losses can tell that the stream has
-  // changed: a class that comes late, and all at once, is badly predicted because it is new, and
-  // nothing that is known of the others is wrong.
-  static constexpr double kAcquainted = 100;
   // How often the parabolas of the latest samples are moved to where the function is by then.
   static constexpr int kRounds = 8;
   // If memory adapts: samples that are remembered at most, per point. Points come and go, and what
@@ -386,20 +346,6 @@ class Newton : private NewtonMemory {
   static constexpr double kSmall = 50;
   static constexpr double kMany = 1000;
   static constexpr double kGrowth = 8;
-
-  void know_classes(Index outputs) {
-    if (!loss_->is_classification()) return;
-    const auto classes = static_cast<std::size_t>(std::max<Index>(outputs, 2));
-    seen_of_class_.resize(std::max(classes, seen_of_class_.size()));
-    solved_of_class_.resize(seen_of_class_.size());
-  }
-  bool is_acquainted(double label) const {
-    return solved_of_class_.empty() ||
-           solved_of_class_[static_cast<std::size_t>(label)] >= kAcquainted;
-  }
-  void count_class(double label) {
-    if (!seen_of_class_.empty()) seen_of_class_[static_cast<std::size_t>(label)] += 1;
-  }
 
   // Chooses the samples that are worth keeping.
   void judge(const SparseFunction& function, const Batch& batch, const ConstRows& targets) {

@@ -202,7 +202,7 @@ class Polk : public Online {
     restart_scout();
     if (!newton_) return;
     function_.statistics().restore({normal, right, solution});
-    newton_->assume(samples, ridge, outputs());
+    newton_->assume(samples, ridge);
     settings_.newton = newton_->settings();
   }
 

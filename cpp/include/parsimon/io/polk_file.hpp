@@ -30,10 +30,6 @@ void fields(File& file, SolvedState& state, Index size, Index outputs, Index tar
   file("newton.numbers", state.newton.numbers, Newton::kNumbers);
   file("newton.pending", state.newton.pending, Archive::any_size, 2 + target_columns);
   file("newton.points", state.newton.points, state.newton.pending.rows(), features);
-  // Only of labels, and not in the files of earlier versions: to these all classes are new.
-  bool counts_classes = state.newton.classes.rows() > 0;
-  if constexpr (File::reads) counts_classes = file.archive.has("newton.classes");
-  if (counts_classes) file("newton.classes", state.newton.classes, Archive::any_size, 2);
   lower_triangle(file, "statistics.normal", statistics.normal, size);
   file("statistics.right", statistics.right, size, outputs);
   file("statistics.solution", statistics.solution, size, outputs);
