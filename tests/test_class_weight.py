@@ -158,3 +158,23 @@ def test_slkl_weighs_as_weights_by_hand_do():
     for given, message in (("equal", "'balanced' or None"), ({0: 0, 1: 0}, "all samples are 0")):
         with pytest.raises(ValueError, match=message):
             SLKLClassifier(class_weight=given).fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["hinge", "steps"])
+def test_ctrl_c_leaves_counts_of_what_was_learned(name):
+    X, y = task()
+    gaussian, left = parsimon.kernels.Gaussian(0.7), [np.inf]
+
+    def kernel(A, B):
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return gaussian(A, B)
+
+    given = {"kernel": parsimon.kernels.Function(kernel), "class_weight": "balanced"}
+    model = clone(MODELS[name]).set_params(**given).partial_fit(X[:200], y[:200])
+    left[0] = 6
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X[200:], y[200:])
+    assert 200 < model.t_ < len(X)
+    assert_array_equal(model._counts_, np.bincount(y[: model.t_], minlength=5))

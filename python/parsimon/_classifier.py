@@ -200,6 +200,13 @@ class Classifier(ClassifierMixin, ModelEstimator, CallbackSupportMixin):
         weight, counts = _class_weight.of_stream(self.class_weight, classes, targets, counts)
         return weight, {"_counts_": counts}
 
+    def _after(self, fitted: dict[str, Any], samples: Samples, taken: int) -> dict[str, Any]:
+        counts = fitted.get("_counts_", NOTHING)
+        if len(counts):
+            left = samples.targets[taken:, 0].astype(int)
+            fitted = {**fitted, "_counts_": counts - np.bincount(left, minlength=len(counts))}
+        return fitted
+
     def _has_heard(self, classes: Any) -> bool:
         """Tell whether these are the classes that the call before was given."""
         heard: Any = self.__dict__.get("_heard")

@@ -201,6 +201,10 @@ class ModelEstimator(BaseEstimator):
     def _stop_early(self, model: Any) -> None:
         """Make the best of a model whose fit has been interrupted."""
 
+    def _after(self, fitted: dict[str, Any], samples: Any, taken: int) -> dict[str, Any]:  # noqa: ARG002
+        """Return what is fitted once only so many samples of a block have been learned from."""
+        return fitted
+
     def _kept_points(self, model: Any) -> int:  # noqa: ARG002
         """Return how many points of a model are never removed."""
         return 0

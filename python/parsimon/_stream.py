@@ -229,6 +229,8 @@ def partial_fit(
     finally:
         now = model.samples
         if fitted and now > before:
+            if now - before < len(samples):
+                fitted = estimator._after(fitted, samples, now - before)
             estimator._adopt(model, fitted)
     # Each time that there are twice as many.
     if now.bit_length() > before.bit_length():
