@@ -91,7 +91,7 @@ def test_a_first_block_chooses_all_settings_in_about_a_hundred_calls():
     assert len(calls) <= 172, calls
 
 
-@pytest.mark.parametrize(("method", "most"), [("td", 31), ("gtd", 31), ("lstd", 63)])
+@pytest.mark.parametrize(("method", "most"), [("td", 32), ("gtd", 32), ("lstd", 64)])
 def test_a_transition_is_a_few_calls_away_from_the_core(method, most):
     """Each has a discount and a ratio; with "lstd", the least squares are those of Python."""
     X, y = curve()
