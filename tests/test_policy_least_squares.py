@@ -211,10 +211,12 @@ def test_it_warns_where_a_constant_is_better():
 def test_values_of_a_constant_reward_are_not_worse_than_a_constant(recwarn):
     """The best constant has no error at all there, and beside it nothing would be small."""
     states, _, following = chain(3000)
-    model = PolicyEvaluator().fit(states, np.ones(3000), following)
-    assert_allclose(model.predict(values()[0]), 10, rtol=0.05)
-    assert not [w for w in recwarn if w.category is ConvergenceWarning]
-    assert -1 < model.score(states, np.ones(3000), following) <= 0
+    for seed in range(5):
+        model = PolicyEvaluator(random_state=seed).fit(states, np.ones(3000), following)
+        assert_allclose(model.predict(values()[0]), 10, rtol=0.05)
+        assert not [w for w in recwarn if w.category is ConvergenceWarning]
+        # Some, in units of what counts as none; beside no error at all it would be billions.
+        assert -10 < model.score(states, np.ones(3000), following) <= 0
 
 
 def test_a_warning_of_lstd_does_not_advise_lstd():
