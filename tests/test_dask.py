@@ -109,7 +109,12 @@ def test_it_is_the_model_of_a_plain_map_and_reduce(kind, request):
         return functools.reduce(combine, found)
 
     plain = distributed.fit(clone(found), map_reduce)
-    assert dumps(plain) == dumps(found)
+    np.testing.assert_array_equal(plain.dictionary_, found.dictionary_)
+    if kind != "at_risk":
+        assert dumps(plain) == dumps(found)
+    # A risk's many rounds round otherwise now and then: by 1e-10 in one fit out of four.
+    largest = np.abs(plain.weights_).max()
+    np.testing.assert_allclose(found.weights_, plain.weights_, rtol=0, atol=1e-9 * largest)
 
 
 def test_it_does_not_depend_on_the_number_of_workers(fitted, data):

@@ -463,7 +463,9 @@ def frame_of_decimals(kind, values):
 
 @pytest.mark.parametrize("kind", ["columns", "pandas", "polars", "pyarrow"])
 def test_decimals_are_numbers(kind):
-    values = [*(Decimal(number) / 4 for number in range(-50, 50)), None]
+    # With the same number of places: the first versions of polars mix no others.
+    quarters = (Decimal(number) / 4 for number in range(-50, 50))
+    values = [*(value.quantize(Decimal("0.01")) for value in quarters), None]
     floats = [None if value is None else float(value) for value in values]
     targets = [Decimal(number) / 8 for number in range(101)]
     model = StreamingPipeline(POLKRegressor())
